@@ -1,0 +1,40 @@
+"""Every attention mechanism as a Keras 3 layer, and the models built from them.
+
+    query, key ──score──▶ scores ──alignment──▶ weights ──combine with value──▶ context
+
+Importing the package registers every class for saving and loading. `keras_attention.data`, `keras_attention.serving` and
+`keras_attention.visualization`, which need heavier libraries, are loaded when they are first touched.
+"""
+
+import importlib
+from importlib.metadata import version
+
+from keras_attention import alignments, decoding, layers, models, scores, tokens, training
+
+__version__ = version("keras-attention-layers")
+
+_LAZY = ("data", "serving", "visualization")
+
+__all__ = [
+    "__version__",
+    "alignments",
+    "data",
+    "decoding",
+    "layers",
+    "models",
+    "scores",
+    "serving",
+    "tokens",
+    "training",
+    "visualization",
+]
+
+
+def __getattr__(name):
+    if name in _LAZY:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), *_LAZY})

@@ -1,0 +1,14 @@
+"""Step two: an alignment is a distribution over the source positions that are attended."""
+
+from keras_attention.alignments.alignment import Alignment
+from keras_attention.alignments.categorical import Categorical
+from keras_attention.ops.lookup import get_by_name
+
+__all__ = ["Alignment", "Categorical", "get"]
+
+_NAMES = {"softmax": Categorical}
+
+
+def get(identifier):
+    """The alignment that a name, a config or an `Alignment` stands for: "softmax"."""
+    return get_by_name(identifier, _NAMES, Alignment, "alignment")

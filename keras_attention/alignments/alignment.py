@@ -1,0 +1,56 @@
+"""The interface of step two: an alignment is a distribution over the source positions that are attended."""
+
+import keras
+
+
+class Alignment(keras.layers.Layer):
+    """Base class of the alignments.
+
+    An alignment is a probability distribution over *selections*: which of the S positions a query reads. A selection
+    has the shape of the scores and holds ones and zeros. What multiplies the values is by default its marginals, the
+    probability of each position (soft attention).
+
+    A subclass writes `marginals`, and of the other methods those that its distribution defines. Scores are float32 or
+    better, masks boolean (True = may be attended) and broadcast to the scores; `None` allows everything. A query with
+    nothing to attend has zero marginals, an empty selection, log-probability 0 and entropy 0.
+
+    Methods:
+        marginals(scores, mask): `(..., T, S)`, probability that a position is attended.
+        mode(scores, mask): `(..., T, S)`, the most probable selection.
+        sample(scores, mask, seed): `(..., T, S)`, a selection drawn from the distribution; no gradient flows through.
+        log_prob(selection, scores, mask): Log-probability of a selection, `(..., T)` where the queries are
+            independent of each other and `(...)` where one structure spans all of them.
+        entropy(scores, mask): Entropy in nats, of the shape of the log-probability.
+
+    Call arguments:
+        scores: Float tensor of shape `(..., T, S)`.
+        mask: Boolean tensor that broadcasts to the scores, or `None`.
+        training: Boolean; some alignments sample in training.
+
+    Returns:
+        Weights of shape `(..., T, S)`, in the type of the scores.
+    """
+
+    def __init__(self, **kwargs):
+        # Without autocast the float32 scores are not cast to half precision on the way in.
+        super().__init__(autocast=False, **kwargs)
+        self.supports_masking = True
+
+    def build(self, scores_shape):
+        self.built = True
+
+    def call(self, scores, mask=None, training=None):
+        return self.marginals(scores, mask)
+
+    def marginals(self, scores, mask=None):
+        raise NotImplementedError(f"{type(self).__name__} must define `marginals(scores, mask)`.")
+
+    def compute_output_shape(self, scores_shape):
+        return tuple(scores_shape)
+
+    def compute_output_spec(self, scores, mask=None, training=None):
+        return keras.KerasTensor(self.compute_output_shape(scores.shape), dtype=scores.dtype)
+
+    def compute_mask(self, scores, previous_mask):
+        """None: the attention layers pass the query's mask on."""
+        return None

@@ -1,0 +1,73 @@
+"""Categorical alignment: each query attends to one position; its marginals are the softmax."""
+
+import keras
+from keras import ops
+
+from keras_attention.alignments.alignment import Alignment
+from keras_attention.ops import mask_scores, masked_log_softmax, masked_softmax
+
+
+def one_hot_of_maximum(scores, mask=None):
+    """Ones `(..., T, S)` at the first maximum of each row among the positions where `mask` is True, else zeros.
+
+    No argmax, which raises on a source of length zero.
+    """
+    if scores.shape[-1] == 0:
+        return scores
+    scores = mask_scores(scores, mask)
+    is_maximum = ops.equal(scores, ops.max(scores, axis=-1, keepdims=True))
+    is_first = ops.equal(ops.cumsum(ops.cast(is_maximum, "int32"), axis=-1), 1)
+    chosen = ops.logical_and(is_maximum, is_first)
+    if mask is not None:
+        chosen = ops.logical_and(chosen, mask)
+    return ops.cast(chosen, scores.dtype)
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class Categorical(Alignment):
+    """Each query attends to exactly one position: classic soft attention by its marginals.
+
+    `p(selection = one-hot of s) = softmax(scores[t])[s]`, so the marginals are the softmax itself.
+
+    In the paper the marginals are α_ij.
+
+    Call arguments:
+        scores: Float tensor of shape `(..., T, S)`.
+        mask: Boolean tensor that broadcasts to the scores, True = may be attended, or `None`.
+
+    Returns:
+        Weights of shape `(..., T, S)`; each row sums to one, or is zero where nothing may be attended.
+
+    Example:
+        >>> scores = keras.ops.array([[1.0, 2.0, 3.0]])
+        >>> mask = keras.ops.array([[True, True, False]])
+        >>> Categorical()(scores, mask=mask)
+        [[0.2689, 0.7311, 0.0]]
+        >>> Categorical().mode(scores, mask)
+        [[0.0, 1.0, 0.0]]
+
+    References:
+        Bahdanau, Cho and Bengio, 2015, eq. (6), arXiv:1409.0473.
+    """
+
+    def marginals(self, scores, mask=None):
+        return masked_softmax(scores, mask)
+
+    def mode(self, scores, mask=None):
+        """The first maximum, one-hot `(..., T, S)`."""
+        return ops.stop_gradient(one_hot_of_maximum(scores, mask))
+
+    def sample(self, scores, mask=None, seed=None):
+        """One position for each query, one-hot `(..., T, S)`, by the Gumbel-max trick."""
+        smallest = 1e-30  # keeps both logarithms finite
+        noise = keras.random.uniform(ops.shape(scores), smallest, 1.0, dtype="float32", seed=seed)
+        gumbel = -ops.log(-ops.log(noise) + smallest)
+        return self.mode(scores + ops.cast(gumbel, scores.dtype), mask)
+
+    def log_prob(self, selection, scores, mask=None):
+        """Log-probability of a selection `(..., T, S)` of one-hot rows: `(..., T)`, 0 for an empty row."""
+        return ops.sum(selection * masked_log_softmax(scores, mask), axis=-1)
+
+    def entropy(self, scores, mask=None):
+        """Entropy of each row in nats: `(..., T)`."""
+        return -ops.sum(masked_softmax(scores, mask) * masked_log_softmax(scores, mask), axis=-1)

@@ -1,0 +1,149 @@
+"""Batches of text pairs for sequence-to-sequence models: read, tokenise, filter, cache, shuffle, bucket, pad, prefetch."""
+
+import math
+import numbers
+
+import tensorflow as tf
+
+from keras_attention.data.text import Tokenizer
+from keras_attention.tokens import END, START
+
+TEXTS_AT_ONCE = 1024
+BATCHES_IN_POOL = 32
+
+
+def training_batches(
+    pairs,
+    source_tokenizer,
+    target_tokenizer,
+    batch_size=128,
+    max_source_length=None,
+    max_target_length=None,
+    seed=None,
+):
+    """Shuffled batches of pairs of similar length, for `model.fit`.
+
+    Two pairs, `("abc", "xy")` and `("a", "z")`  ->  one batch,
+    `({"source": [[4, 5, 6], [4, 0, 0]], "target": [[1, 4, 5], [1, 6, 0]]}, [[4, 5, 2], [6, 2, 0]])` (0 pad, 1 start, 2 end)
+
+    The pairs are read once, by this call, and their ids stay in memory. Every epoch draws another order, cuts it into pools
+    of 32 batches and sorts each pool by length, so that a batch needs little padding; then it shuffles the batches.
+
+    Args:
+        pairs: Finite `tf.data.Dataset` of two strings, `(source text, target text)`.
+        source_tokenizer: `Tokenizer` of the source texts.
+        target_tokenizer: `Tokenizer` of the target texts; it may be the same.
+        batch_size: Integer B, number of pairs in a batch; one batch of an epoch may have fewer.
+        max_source_length: Integer or None; pairs with more source tokens are left out.
+        max_target_length: Integer or None; pairs with more target tokens, not counting start and end, are left out.
+        seed: Integer or None; with an integer the order of every epoch can be repeated.
+
+    Returns:
+        `tf.data.Dataset` of `({"source": (B, S), "target": (B, T)}, labels (B, T))`, all int32, whose `len` is the number of
+        batches. The target is the start symbol and the tokens, the labels are the tokens and the end symbol. Pairs with an
+        empty side are left out.
+
+    Raises:
+        TypeError: `pairs` is not a data set of two strings, or a tokeniser lacks the methods of one.
+        ValueError: A size or a length is not a positive integer, or no pair is left.
+    """
+    source, target = read_tokens(
+        pairs, source_tokenizer, target_tokenizer, batch_size, max_source_length, max_target_length
+    )
+    lengths = tf.maximum(source.row_lengths(), target.row_lengths())  # (N,)
+
+    def sort_by_length(rows):
+        return tf.gather(rows, tf.argsort(tf.gather(lengths, rows), stable=True))
+
+    count = int(source.nrows())
+    rows = tf.data.Dataset.range(count).shuffle(count, seed=seed)
+    batches = rows.batch(BATCHES_IN_POOL * batch_size).map(sort_by_length).rebatch(batch_size)
+    number_of_batches = math.ceil(count / batch_size)
+    batches = batches.apply(tf.data.experimental.assert_cardinality(number_of_batches))
+    return pad_rows(batches.shuffle(number_of_batches, seed=seed), source, target)
+
+
+def evaluation_batches(
+    pairs, source_tokenizer, target_tokenizer, batch_size=128, max_source_length=None, max_target_length=None
+):
+    """Batches of pairs in the order in which they come, for `model.evaluate` and `validation_data`.
+
+    Everything but the order is as in `training_batches`, the filter included.
+    """
+    source, target = read_tokens(
+        pairs, source_tokenizer, target_tokenizer, batch_size, max_source_length, max_target_length
+    )
+    return pad_rows(tf.data.Dataset.range(source.nrows()).batch(batch_size), source, target)
+
+
+def read_tokens(pairs, source_tokenizer, target_tokenizer, batch_size, max_source_length, max_target_length):
+    """`("abc", "xy"), ("", "z"), ("a", "z")`  ->  `[[4, 5, 6], [4]]`, `[[4, 5], [6]]`, two ragged tensors"""
+    check_pairs(pairs)
+    check_tokenizer("source_tokenizer", source_tokenizer)
+    check_tokenizer("target_tokenizer", target_tokenizer)
+    check_size("batch_size", batch_size)
+    for name, length in (("max_source_length", max_source_length), ("max_target_length", max_target_length)):
+        if length is not None:
+            check_size(name, length)
+
+    def tokenise_and_filter(source_texts, target_texts):
+        source = source_tokenizer.tokenize(source_texts)  # (1024, None)
+        target = target_tokenizer.tokenize(target_texts)  # (1024, None)
+        kept = has_length(source, max_source_length) & has_length(target, max_target_length)
+        return tf.ragged.boolean_mask(source, kept), tf.ragged.boolean_mask(target, kept)
+
+    tokens = pairs.batch(TEXTS_AT_ONCE).map(tokenise_and_filter, num_parallel_calls=tf.data.AUTOTUNE)
+    chunks = list(tokens)
+    if not any(source.nrows() for source, _ in chunks):
+        raise ValueError(
+            "No pair is left. `pairs` is empty, or every pair has an empty side or more tokens than "
+            f"max_source_length={max_source_length} or max_target_length={max_target_length}. Raise these or leave them out."
+        )
+    source, target = (tf.concat(side, axis=0) for side in zip(*chunks, strict=True))
+    return source, target
+
+
+def has_length(ids, max_length):
+    """`[[7, 8, 9], [], [7]]`, 2  ->  `[False, False, True]`"""
+    lengths = ids.row_lengths()
+    return lengths > 0 if max_length is None else (lengths > 0) & (lengths <= max_length)
+
+
+def pad_rows(batches, source, target):
+    """Batches of row numbers  ->  batches of padded rows
+
+    `[0, 1]` of `[[7, 8], [7]]`, `[[5], [5, 6]]`  ->
+    `({"source": [[7, 8], [7, 0]], "target": [[1, 5, 0], [1, 5, 6]]}, [[5, 2, 0], [5, 6, 2]])`   (0 pad, 1 start, 2 end)
+    """
+    column = tf.ones((target.nrows(), 1), tf.int32)
+    inputs = tf.concat([START * column, target], axis=1)  # (N, None)
+    labels = tf.concat([target, END * column], axis=1)  # (N, None)
+
+    def pad(rows):
+        source_ids, target_ids, label_ids = (tf.gather(ids, rows).to_tensor() for ids in (source, inputs, labels))
+        return {"source": source_ids, "target": target_ids}, label_ids
+
+    return batches.map(pad, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+
+
+def check_pairs(pairs):
+    spec = getattr(pairs, "element_spec", None)
+    if spec != (tf.TensorSpec((), tf.string), tf.TensorSpec((), tf.string)):
+        raise TypeError(
+            "`pairs` must be a `tf.data.Dataset` of two scalar strings, (source text, target text). Received "
+            f"{type(pairs).__name__} with elements {spec}. Map it first, such as "
+            '`dataset.map(lambda example: (example["text"], example["date"]))`.'
+        )
+
+
+def check_tokenizer(name, tokenizer):
+    if not isinstance(tokenizer, Tokenizer):
+        raise TypeError(
+            f"`{name}` must have the methods of `keras_attention.data.Tokenizer`. Received {type(tokenizer).__name__}. "
+            "Pass an object such as `CharacterTokenizer.train(texts)`."
+        )
+
+
+def check_size(name, size):
+    if not isinstance(size, numbers.Integral) or size < 1:
+        raise ValueError(f"`{name}` must be a positive integer. Received {name}={size!r}. Pass 1 or more.")

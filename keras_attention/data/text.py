@@ -1,0 +1,188 @@
+"""Tokenisers: objects that turn text into ids and ids into text, alone, in a data pipeline and in a SavedModel."""
+
+import collections
+import json
+import os
+import pathlib
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import tensorflow as tf
+
+from keras_attention.tokens import END, PAD, START, UNKNOWN
+
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+SPECIAL_TOKENS = {PAD: "[PAD]", START: "[START]", END: "[END]", UNKNOWN: REPLACEMENT}
+
+
+@runtime_checkable
+class Tokenizer(Protocol):
+    """What the pipelines, the serving signatures and the metrics of this package ask of a tokeniser.
+
+    It is a `tf.Module`, so that a SavedModel takes its tables along. Ids 0 to 3 are pad, start, end and unknown.
+
+    - `vocabulary_size`: number of ids, the special ones included.
+    - `tokenize(texts)`: strings `(B,)` -> `tf.RaggedTensor` of int32 ids `(B, None)`, without start and end.
+    - `detokenize(ids)`: integer ids `(B, L)`, padded or ragged -> strings `(B,)`. A text ends before its first end symbol;
+      pad and start are left out.
+    - `save(path)` writes one readable file; the class method `load(path)` reads it.
+
+    Both conversions work on whole batches, eagerly and inside a `tf.function`.
+    """
+
+    vocabulary_size: int
+
+    def tokenize(self, texts): ...
+
+    def detokenize(self, ids): ...
+
+    def save(self, path): ...
+
+    @classmethod
+    def load(cls, path): ...
+
+
+class CharacterTokenizer(tf.Module):
+    """Tokeniser whose tokens are the characters of the text.
+
+    A character is a Unicode code point; the text is taken as it is, neither normalised nor lower-cased. Characters that are
+    not in the vocabulary become unknown, which is written "�". Bytes that are not UTF-8 become unknown as well.
+
+    Args:
+        characters: Iterable of different characters. The first one has id 4.
+
+    Attributes:
+        vocabulary: List of strings; entry `i` is the token with id `i`, `"[PAD]"`, `"[START]"`, `"[END]"` and `"�"` first.
+        vocabulary_size: Integer, length of `vocabulary`.
+
+    Raises:
+        ValueError: `characters` is empty, or an entry is not one character, is there twice, or is "�".
+
+    Example:
+        >>> tokenizer = CharacterTokenizer.train(["abba", "cab"])
+        >>> tokenizer.vocabulary[4:]
+        ['a', 'b', 'c']
+        >>> tokenizer.tokenize(["back", ""])
+        <tf.RaggedTensor [[5, 4, 6, 3], []]>
+        >>> tokenizer.detokenize([[1, 5, 4, 6, 2, 4], [2, 0, 0, 0, 0, 0]]).numpy().tolist()
+        [b'bac', b'']
+    """
+
+    def __init__(self, characters, name=None):
+        super().__init__(name=name)
+        characters = list(characters)
+        check_characters(characters)
+        self._tokens = tf.constant([*SPECIAL_TOKENS.values(), *characters])  # (V,)
+        ids = tf.range(len(SPECIAL_TOKENS), self.vocabulary_size, dtype=tf.int32)
+        self._table = tf.lookup.StaticHashTable(
+            tf.lookup.KeyValueTensorInitializer(tf.constant(characters), ids), default_value=UNKNOWN
+        )
+
+    @classmethod
+    def train(cls, texts, minimum_count=1, maximum_size=None):
+        """Take the characters of the texts, the most frequent first and equally frequent ones in code point order.
+
+        Args:
+            texts: Iterable of strings, bytes, string tensors or string arrays, a `tf.data.Dataset` of strings included.
+            minimum_count: Integer, how often a character must occur.
+            maximum_size: Integer or None, the largest `vocabulary_size`.
+
+        Returns:
+            A tokeniser.
+        """
+        if maximum_size is not None and maximum_size <= len(SPECIAL_TOKENS):
+            raise ValueError(
+                f"`maximum_size` counts the {len(SPECIAL_TOKENS)} special ids and must leave room for characters. "
+                f"Received maximum_size={maximum_size}. Pass at least {len(SPECIAL_TOKENS) + 1}, or None for no limit."
+            )
+        counts = collections.Counter()
+        for text in strings(texts):
+            counts.update(text)
+        counts.pop(REPLACEMENT, None)
+        frequent = sorted((c for c in counts if counts[c] >= minimum_count), key=lambda c: (-counts[c], c))
+        return cls(frequent if maximum_size is None else frequent[: maximum_size - len(SPECIAL_TOKENS)])
+
+    @property
+    def vocabulary(self):
+        return [token.decode() for token in self._tokens.numpy()]
+
+    @property
+    def vocabulary_size(self):
+        return self._tokens.shape[0]
+
+    def tokenize(self, texts):
+        texts = tf.convert_to_tensor(texts, tf.string)
+        if texts.shape.rank not in (None, 1):
+            raise ValueError(
+                f"`texts` must be a batch of strings (B,). Received shape {texts.shape}. Pass one text as `[text]`, "
+                "and reshape other batches."
+            )
+        characters = tf.strings.unicode_split(texts, "UTF-8", errors="replace")  # (B, None)
+        return characters.with_flat_values(self._table.lookup(characters.flat_values))
+
+    def detokenize(self, ids):
+        if isinstance(ids, tf.RaggedTensor):
+            ids = ids.to_tensor(PAD)
+        ids = tf.convert_to_tensor(ids)
+        if ids.shape.rank not in (None, 2) or not ids.dtype.is_integer:
+            raise ValueError(
+                f"`ids` must be integers of shape (B, L). Received {ids.dtype.name} of shape {ids.shape}. Pass one row as "
+                "`ids[None]`; of logits take the `argmax` first."
+            )
+        ended = tf.cumsum(tf.cast(ids == END, tf.int32), axis=1) > 0  # (B, L)
+        silent = ended | (ids == PAD) | (ids == START)
+        return tf.strings.reduce_join(tf.where(silent, "", tf.gather(self._tokens, ids)), axis=1)
+
+    def save(self, path):
+        """Write the characters as JSON, whole or not at all."""
+        path = pathlib.Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(path.name + ".partial")
+        content = {"tokenizer": "CharacterTokenizer", "characters": self.vocabulary[len(SPECIAL_TOKENS) :]}
+        try:
+            partial.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+            os.replace(partial, path)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, path):
+        """Read the file that `save` wrote."""
+        path = pathlib.Path(path)
+        if not path.is_file():
+            raise FileNotFoundError(f"There is no tokeniser file at {path}. Write one with `tokenizer.save({str(path)!r})`.")
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            if content["tokenizer"] != "CharacterTokenizer":
+                raise ValueError(f"it is of a {content['tokenizer']}")
+            return cls(content["characters"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"{path} is not a file that `CharacterTokenizer.save` wrote: {error}. Train and save the tokeniser again."
+            ) from error
+
+
+def strings(texts):
+    """`["ab", b"c", np.array([b"d", b"e"])]`  ->  `"ab"`, `"c"`, `"d"`, `"e"`"""
+    for batch in texts:
+        for text in np.ravel(batch):
+            if not isinstance(text, (str, bytes)):
+                raise TypeError(
+                    f"`texts` must hold strings, bytes, or tensors and arrays of them. Received a {type(text).__name__}: "
+                    f"{text!r}. Map a data set to its texts first."
+                )
+            yield text if isinstance(text, str) else text.decode("utf-8", "replace")
+
+
+def check_characters(characters):
+    """`["a", "b"]` passes; `[]`, `["ab"]`, `["a", "a"]` and `["�"]` do not."""
+    if not characters:
+        raise ValueError("A tokeniser needs at least one character. Received none. Train it on texts that are not empty.")
+    seen = {REPLACEMENT}
+    for character in characters:
+        if not isinstance(character, str) or len(character) != 1 or character in seen:
+            raise ValueError(
+                f"`characters` must be single characters, each there once, without {REPLACEMENT!r} (the unknown one). Received "
+                f"{character!r} among {len(characters)}. `CharacterTokenizer.train(texts)` collects them from text."
+            )
+        seen.add(character)

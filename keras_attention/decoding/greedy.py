@@ -1,0 +1,87 @@
+"""Greedy search: the most probable token at every step."""
+
+import keras
+from keras import ops
+
+from keras_attention.decoding.step import check_max_length, check_start, next_log_probabilities
+from keras_attention.ops.softmax import mask_scores
+from keras_attention.tokens import END, PAD
+
+
+def greedy_search(step, state, start, max_length, end=END, pad=PAD):
+    """Extends each sequence by its most probable token until it ends.
+
+    `tokens[t] = argmax over v ≠ pad of p(v | start, tokens[:t])`, `score = sum over t of log p(tokens[t] | ...)`
+
+    The sum runs up to and including the end symbol. `p` is the model's distribution as it is, with padding in it, while
+    a sequence that has not ended never emits padding: what a model wastes on padding lowers the score. Where `pad`
+    equals `end`, as in a pointer network that ends with 0, nothing is excluded.
+
+    All is one `keras.ops.while_loop` that writes into a preallocated tensor, and it stops as soon as every sequence has
+    ended. It runs eagerly, in a graph and compiled (`jax.jit`, `jit_compile=True`), on any batch size, zero too.
+
+    Args:
+        step: Function `(tokens, state) -> (logits, state)` that takes the tokens emitted last, int32 `(B,)`, and returns
+            logits `(B, V)` for the next ones. Once a sequence has ended it is given `pad`, and its logits are ignored.
+        state: Nest (tuples, lists, dicts) of tensors, batch first, and scalars; `()` if there is none. Structure, shapes
+            and dtypes stay the same from step to step.
+        start: Integer tensor `(B,)`, the start symbols.
+        max_length: Integer, size L of the result; an integer scalar tensor where the backend allows a shape to depend
+            on one (not while XLA or JAX compiles).
+        end: Integer, id that ends a sequence.
+        pad: Integer, id that fills the result after the end.
+
+    Returns:
+        `(tokens, scores)`: int32 `(B, L)` without the start symbol, the end symbol kept, `pad` after it; and float32
+        `(B,)`. A sequence that does not end within L tokens has no end symbol.
+
+    Raises:
+        ValueError: If `start` is not `(B,)`, `max_length` is negative, or `step` returns a wrong shape or structure.
+        TypeError: If `start` or `max_length` are not integers, or `step` does not return a pair.
+
+    Example:
+        After the start symbol 1 comes 3 with probability 0.9, after 3 the end symbol 2 with probability 0.8.
+
+        >>> table = keras.ops.log([[0.25, 0.25, 0.25, 0.25], [0.02, 0.03, 0.05, 0.9], [0.25, 0.25, 0.25, 0.25],
+        ...                        [0.05, 0.05, 0.8, 0.1]])
+        >>> def step(tokens, state):
+        ...     return keras.ops.take(table, tokens, axis=0), state
+        >>> tokens, scores = greedy_search(step, (), start=keras.ops.array([1, 3]), max_length=3)
+        >>> keras.ops.convert_to_numpy(tokens).tolist()
+        [[3, 2, 0], [2, 0, 0]]
+        >>> [round(float(score), 4) for score in scores]  # log(0.9 · 0.8), log(0.8)
+        [-0.3285, -0.2231]
+    """
+    start = check_start(start)
+    max_length = check_max_length(max_length)
+    state = keras.tree.map_structure(ops.convert_to_tensor, state)
+    positions = ops.arange(max_length, dtype="int32")
+
+    def unfinished(index, tokens, live, output, scores, state):
+        return ops.logical_and(index < max_length, ops.any(live))
+
+    def extend(index, tokens, live, output, scores, state):
+        log_probabilities, state = next_log_probabilities(step, tokens, state)  # (B, V)
+        if pad != end:
+            log_probabilities = mask_scores(log_probabilities, ops.arange(log_probabilities.shape[-1]) != pad)
+        best = ops.cast(ops.argmax(log_probabilities, axis=-1), "int32")
+        tokens = ops.where(live, best, pad)
+        scores = scores + ops.where(live, ops.max(log_probabilities, axis=-1), 0.0)
+        output = ops.where(positions == index, tokens[:, None], output)  # (B, L)
+        live = ops.logical_and(live, tokens != end)
+        return index + 1, tokens, live, output, scores, state
+
+    batch = ops.shape(start)[0]
+    _, _, _, output, scores, _ = ops.while_loop(
+        unfinished,
+        extend,
+        (
+            ops.convert_to_tensor(0, dtype="int32"),
+            start,
+            ops.ones((batch,), dtype="bool"),
+            ops.full((batch, max_length), pad, dtype="int32"),
+            ops.zeros((batch,), dtype="float32"),
+            state,
+        ),
+    )
+    return output, scores

@@ -1,0 +1,21 @@
+"""Steps three and four, and the layers that attention is built into."""
+
+from keras_attention.layers.feed_forward import FeedForward
+from keras_attention.layers.learned_position_embedding import LearnedPositionEmbedding
+from keras_attention.layers.multi_head_attention import MultiHeadAttention
+from keras_attention.layers.sinusoidal_position_encoding import SinusoidalPositionEncoding
+from keras_attention.layers.soft_attention import SoftAttention
+from keras_attention.layers.token_embedding import TokenEmbedding
+from keras_attention.layers.transformer_decoder_block import TransformerDecoderBlock
+from keras_attention.layers.transformer_encoder_block import TransformerEncoderBlock
+
+__all__ = [
+    "FeedForward",
+    "LearnedPositionEmbedding",
+    "MultiHeadAttention",
+    "SinusoidalPositionEncoding",
+    "SoftAttention",
+    "TokenEmbedding",
+    "TransformerDecoderBlock",
+    "TransformerEncoderBlock",
+]

@@ -1,0 +1,122 @@
+"""The flow of every attention layer: score, alignment, combine; one base for all of them."""
+
+import keras
+from keras import ops
+
+from keras_attention import alignments, scores
+from keras_attention.ops.masks import (
+    aligned_positions,
+    causal_mask,
+    check_masks,
+    first_causal_position,
+    merge_masks,
+    unmasked,
+    zero_masked,
+)
+from keras_attention.ops.shapes import check_attention_shapes, check_rate
+
+
+def attend(query, key, value, mask, *, score, alignment, dropout, training):
+    """The four steps of attention: `context[t] = sum over s of weights[t, s] · value[s]`.
+
+    Args:
+        query, key, value: `(..., T, D)`, `(..., S, D)`, `(..., S, E)`.
+        mask: Boolean, broadcasts to `(..., T, S)`, or `None`.
+        score, alignment, dropout: Layers of steps one, two and of the dropout on the weights.
+
+    Returns:
+        `context (..., T, E)` and the weights `(..., T, S)` before dropout, both in the type of the value.
+    """
+    scores = score(query, key)  # (..., T, S)
+    weights = ops.cast(alignment(scores, mask=mask, training=training), value.dtype)  # (..., T, S)
+    context = ops.einsum("...ts,...se->...te", dropout(weights, training=training), value)  # (..., T, E)
+    return context, weights
+
+
+class AttentionLayer(keras.layers.Layer):
+    """Base class of the single-head attention layers: the flow, the masks, the shapes.
+
+    A subclass gives it a score, an alignment, or another split of the memory. See `SoftAttention`.
+    """
+
+    def __init__(self, score="scaled_dot", alignment="softmax", dropout=0.0, seed=None, **kwargs):
+        super().__init__(**kwargs)
+        check_rate("dropout", dropout)
+        self.supports_masking = True
+        self.score = scores.get(score)
+        self.alignment = alignments.get(alignment)
+        self.dropout = dropout
+        self.seed = seed
+        self.dropout_layer = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy)
+
+    def build(self, query_shape, value_shape, key_shape=None):
+        key_shape = key_shape or value_shape
+        check_attention_shapes(query_shape, value_shape, key_shape)
+        self.score.build(query_shape, key_shape)
+        self.alignment.build(self.score.compute_output_shape(query_shape, key_shape))
+        self.built = True
+
+    def call(
+        self,
+        query,
+        value,
+        key=None,
+        query_mask=None,
+        value_mask=None,
+        key_mask=None,
+        attention_mask=None,
+        return_attention_scores=False,
+        training=None,
+        use_causal_mask=False,
+    ):
+        key = value if key is None else key
+        check_attention_shapes(query.shape, value.shape, key.shape)
+        masks = {
+            "query_mask": query_mask,
+            "value_mask": value_mask,
+            "key_mask": key_mask,
+            "attention_mask": attention_mask,
+        }
+        check_masks(query.shape, value.shape, **masks)
+        T, S = ops.shape(query)[-2], ops.shape(value)[-2]
+        positions = aligned_positions(T, S, first_causal_position(T, S))
+        position_masks = [causal_mask(*positions)] if use_causal_mask else []
+        mask = merge_masks(len(query.shape), position_masks=position_masks, **masks)
+        if mask is not None:
+            query = zero_masked(query, unmasked(mask, axis=-1))
+            key, value = (zero_masked(tensor, unmasked(mask, axis=-2)) for tensor in (key, value))
+        context, weights = attend(
+            query,
+            key,
+            value,
+            mask,
+            score=self.score,
+            alignment=self.alignment,
+            dropout=self.dropout_layer,
+            training=training,
+        )
+        return (context, weights) if return_attention_scores else context
+
+    def compute_output_shape(self, query_shape, value_shape, key_shape=None):
+        return (*query_shape[:-1], value_shape[-1])
+
+    def compute_output_spec(self, query, value, key=None, return_attention_scores=False, **kwargs):
+        check_attention_shapes(query.shape, value.shape, (value if key is None else key).shape)
+        context = keras.KerasTensor(self.compute_output_shape(query.shape, value.shape), dtype=self.compute_dtype)
+        if not return_attention_scores:
+            return context
+        weights_shape = (*query.shape[:-1], value.shape[-2])
+        return context, keras.KerasTensor(weights_shape, dtype=self.compute_dtype)
+
+    def compute_mask(self, query, previous_mask):
+        """The query's mask: the context has one position for each query."""
+        return previous_mask
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "score": keras.saving.serialize_keras_object(self.score),
+            "alignment": keras.saving.serialize_keras_object(self.alignment),
+            "dropout": self.dropout,
+            "seed": self.seed,
+        }

@@ -1,0 +1,73 @@
+"""Position-wise feed-forward network: the second half of a Transformer block."""
+
+import keras
+
+from keras_attention.ops.shapes import check_known_width, check_positive_integer, check_rate
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class FeedForward(keras.layers.Layer):
+    """Two dense layers, applied to every position alike; the width of the input is kept.
+
+    `output = activation(inputs · W_1 + b_1) · W_2 + b_2`
+
+    Args:
+        intermediate_dim: Integer, size of the hidden layer (d_ff in the paper).
+        activation: Activation of the hidden layer.
+        dropout: Float in [0, 1), dropout on the hidden layer. The paper has none here.
+        seed: Integer seed of the dropout, or `None`.
+
+    Call arguments:
+        inputs: Float tensor of shape `(..., D)`.
+        training: Boolean, whether dropout is active.
+
+    Returns:
+        Tensor of shape `(..., D)`. The mask of the inputs is passed on.
+
+    Example:
+        >>> FeedForward(intermediate_dim=13)(keras.ops.ones((2, 3, 7))).shape
+        (2, 3, 7)
+
+    References:
+        Vaswani et al., 2017, eq. (2), arXiv:1706.03762.
+    """
+
+    def __init__(self, intermediate_dim, activation="relu", dropout=0.0, seed=None, **kwargs):
+        super().__init__(**kwargs)
+        check_positive_integer("intermediate_dim", intermediate_dim)
+        check_rate("dropout", dropout)
+        self.supports_masking = True
+        self.intermediate_dim = intermediate_dim
+        self.activation = keras.activations.get(activation)
+        self.dropout = dropout
+        self.seed = seed
+        self.hidden_dense = keras.layers.Dense(
+            intermediate_dim, activation=self.activation, dtype=self.dtype_policy, name="hidden"
+        )
+        self.dropout_layer = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy)
+
+    def build(self, inputs_shape):
+        check_known_width("inputs", inputs_shape)
+        self.output_dense = keras.layers.Dense(inputs_shape[-1], dtype=self.dtype_policy, name="output")
+        self.hidden_dense.build(inputs_shape)
+        self.output_dense.build((*inputs_shape[:-1], self.intermediate_dim))
+        self.built = True
+
+    def call(self, inputs, training=None):
+        hidden = self.hidden_dense(inputs)  # (..., intermediate_dim)
+        return self.output_dense(self.dropout_layer(hidden, training=training))
+
+    def compute_output_shape(self, inputs_shape):
+        return tuple(inputs_shape)
+
+    def compute_mask(self, inputs, previous_mask):
+        return previous_mask
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "intermediate_dim": self.intermediate_dim,
+            "activation": keras.activations.serialize(self.activation),
+            "dropout": self.dropout,
+            "seed": self.seed,
+        }

@@ -1,0 +1,414 @@
+"""Multi-head attention: the four steps with one more axis, between learned projections."""
+
+import keras
+from keras import ops
+
+from keras_attention import alignments, scores
+from keras_attention.layers.attention_layer import attend
+from keras_attention.ops.axes import (
+    attention_axes,
+    fold_attention_mask,
+    fold_axes,
+    fold_mask,
+    folded_shape,
+    unfold_axes,
+)
+from keras_attention.ops.flash_attention import flash_context
+from keras_attention.ops.initializers import fresh
+from keras_attention.ops.masks import (
+    aligned_positions,
+    causal_mask,
+    check_masks,
+    first_causal_position,
+    merge_masks,
+    unmasked,
+    window_mask,
+    zero_masked,
+)
+from keras_attention.ops.shapes import (
+    check_attention_shapes,
+    check_known_width,
+    check_positive_integer,
+    check_rate,
+    check_same_length,
+    check_same_rank,
+    tuple_of_integers,
+)
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class MultiHeadAttention(keras.layers.Layer):
+    """Attention in N projected subspaces, with any score and any alignment.
+
+        query_n, key_n, value_n = query · W_n^Q, key · W_n^K, value · W_n^V        for each head n
+        context_n = attention(query_n, key_n, value_n)
+        output    = [context_1; ...; context_N] · W^O
+
+    Takes the place of `keras.layers.MultiHeadAttention`: same arguments with the same meaning, same weights in the same
+    order (query, key, gate, value, output) and the same numbers. It differs where Keras is wrong: a query with
+    nothing to attend gets zero weights on every path, an explicit `query_mask` is honoured, a causal mask over fewer
+    queries than keys lets the last query see the last key, NaN in padding stays there, and the symbolic shape of the
+    weights is that of the tensor.
+
+    Args:
+        num_heads: Integer, number N of heads.
+        key_dim: Integer, size H of a head of query and key.
+        value_dim: Integer, size of a head of the value; `None` takes `key_dim`.
+        dropout: Float in [0, 1), fraction of the weights dropped in training.
+        use_bias: Boolean, whether the projections have biases.
+        output_shape: Integer or tuple, features of the output; `None` takes those of the query.
+        attention_axes: Integer or tuple, axes of the inputs over which attention runs; `None` takes all but the first
+            and the last. The other axes are batch.
+        sliding_window: Integer; a query attends only to keys fewer than this many positions away. `None`: to all.
+        flash_attention: Boolean. `True` uses the backend's flash attention, without dropout, without the weights and
+            only with the default score and alignment. `None` follows `keras.config.enable_flash_attention()`.
+        kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer, activity_regularizer,
+            kernel_constraint, bias_constraint: Of all projections.
+        use_gate: Boolean. Multiplies the context of each head by `sigmoid(query · W^G)` (Qiu et al., 2025).
+        seed: Integer seed of the dropout, or `None`.
+        score: A name ("additive", "bilinear", "concat", "dot", "scaled_dot") or a `Score`; all heads share its weights.
+        alignment: A name ("softmax") or an `Alignment`.
+
+    Call arguments:
+        query: Float tensor of shape `(B, T, D_query)`.
+        value: Float tensor of shape `(B, S, D_value)`.
+        key: Float tensor of shape `(B, S, D_key)`. Left out, the value is also the key.
+        query_mask: Boolean tensor `(B, T)`, True = a real query. The implicit Keras mask of `query` is used when it is
+            not given; masks get lost in plain arithmetic between layers, so pass them by hand when in doubt.
+        value_mask, key_mask: Boolean tensors `(B, S)`, True = may be attended; as above.
+        attention_mask: Boolean tensor `(T, S)`, `(B, T, S)` or `(B, N, T, S)`, broadcasting allowed.
+        return_attention_scores: Boolean. Also return the attention weights (the name is the one of Keras).
+        training: Boolean, whether dropout is active.
+        use_causal_mask: Boolean. A query attends to its own and earlier positions.
+        cache: Projected keys and values from `empty_cache` or `project`. The masks then speak of its S slots.
+        cache_index: Integer or scalar integer tensor: the keys and values of `value` are written into the slots from
+            `cache_index` on and the later slots stay out of sight. `None` reads the cache as it is and ignores `value`.
+
+    Returns:
+        `output` of shape `(B, T, D_query)`; with `return_attention_scores` also the weights `(B, N, T, S)` before
+        dropout; with `cache` also the updated cache, last: `output, cache` or `output, weights, cache`.
+
+    Raises:
+        ValueError: If arguments, shapes or masks do not fit together.
+
+    Example:
+        >>> attention = MultiHeadAttention(num_heads=2, key_dim=5)
+        >>> query, value = keras.ops.ones((2, 3, 7)), keras.ops.ones((2, 11, 13))
+        >>> output, weights = attention(query, value, return_attention_scores=True)
+        >>> output.shape, weights.shape
+        ((2, 3, 7), (2, 2, 3, 11))
+
+    References:
+        Vaswani et al., 2017, section 3.2.2, arXiv:1706.03762.
+        Qiu et al., 2025 (the gate), arXiv:2505.06708.
+    """
+
+    def __init__(
+        self,
+        num_heads,
+        key_dim,
+        value_dim=None,
+        dropout=0.0,
+        use_bias=True,
+        output_shape=None,
+        attention_axes=None,
+        sliding_window=None,
+        flash_attention=None,
+        kernel_initializer="glorot_uniform",
+        bias_initializer="zeros",
+        kernel_regularizer=None,
+        bias_regularizer=None,
+        activity_regularizer=None,
+        kernel_constraint=None,
+        bias_constraint=None,
+        use_gate=False,
+        seed=None,
+        score="scaled_dot",
+        alignment="softmax",
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        value_dim = key_dim if value_dim is None else value_dim
+        sizes = {"num_heads": num_heads, "key_dim": key_dim, "value_dim": value_dim}
+        if sliding_window is not None:
+            sizes["sliding_window"] = sliding_window
+        for name, size in sizes.items():
+            check_positive_integer(name, size)
+        check_rate("dropout", dropout)
+        self.supports_masking = True
+        self.num_heads = num_heads
+        self.key_dim = key_dim
+        self.value_dim = value_dim
+        self.dropout = dropout
+        self.use_bias = use_bias
+        # `output_shape` and `activity_regularizer` already mean something on a Keras layer.
+        self._output_shape = tuple_of_integers("output_shape", output_shape)
+        self._activity_regularizer = keras.regularizers.get(activity_regularizer)
+        self.attention_axes = tuple_of_integers("attention_axes", attention_axes)
+        self.sliding_window = sliding_window
+        self.flash_attention = flash_attention
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.bias_initializer = keras.initializers.get(bias_initializer)
+        self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
+        self.bias_regularizer = keras.regularizers.get(bias_regularizer)
+        self.kernel_constraint = keras.constraints.get(kernel_constraint)
+        self.bias_constraint = keras.constraints.get(bias_constraint)
+        self.use_gate = use_gate
+        self.seed = seed
+        self.score = scores.get(score)
+        self.alignment = alignments.get(alignment)
+        self._check_flash_attention()
+
+    def build(self, query_shape, value_shape, key_shape=None):
+        key_shape = key_shape or value_shape
+        query_shape, value_shape, key_shape = self._checked_shapes(query_shape, value_shape, key_shape)
+        for name, shape in (("query", query_shape), ("value", value_shape), ("key", key_shape)):
+            check_known_width(name, shape)
+        N, H, E = self.num_heads, self.key_dim, self.value_dim
+        output_shape = self._output_shape or (query_shape[-1],)
+        features = "xyz"[: len(output_shape)]
+        self.query_dense = self._projection("query", "...d,dnh->...nh", (N, H), "nh")
+        self.query_dense.build(query_shape)
+        self.key_dense = self._projection("key", "...d,dnh->...nh", (N, H), "nh")
+        self.key_dense.build(key_shape)
+        if self.use_gate:
+            self.gate_dense = self._projection("gate", "...d,dne->...ne", (N, E), "ne", activation="sigmoid")
+            self.gate_dense.build(query_shape)
+        self.value_dense = self._projection("value", "...d,dne->...ne", (N, E), "ne")
+        self.value_dense.build(value_shape)
+        self.output_dense = self._projection(
+            "attention_output", f"...ne,ne{features}->...{features}", output_shape, features
+        )
+        self.output_dense.build((*query_shape[:-1], N, E))
+        self.dropout_layer = keras.layers.Dropout(self.dropout, seed=self.seed, dtype=self.dtype_policy)
+        batch_shape, T, S = query_shape[:-2], query_shape[-2], value_shape[-2]
+        self.score.build((*batch_shape, N, T, H), (*batch_shape, N, S, H))
+        self.alignment.build((*batch_shape, N, T, S))
+        self.built = True
+
+    def _projection(self, name, equation, output_shape, bias_axes, activation=None):
+        return keras.layers.EinsumDense(
+            equation,
+            output_shape=output_shape,
+            bias_axes=bias_axes if self.use_bias else None,
+            activation=activation,
+            kernel_initializer=fresh(self.kernel_initializer),
+            bias_initializer=fresh(self.bias_initializer),
+            kernel_regularizer=self.kernel_regularizer,
+            bias_regularizer=self.bias_regularizer,
+            activity_regularizer=self._activity_regularizer,
+            kernel_constraint=self.kernel_constraint,
+            bias_constraint=self.bias_constraint,
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
+    def call(
+        self,
+        query,
+        value,
+        key=None,
+        query_mask=None,
+        value_mask=None,
+        key_mask=None,
+        attention_mask=None,
+        return_attention_scores=False,
+        training=None,
+        use_causal_mask=False,
+        cache=None,
+        cache_index=None,
+    ):
+        key = value if key is None else key
+        axes = attention_axes(self.attention_axes, len(query.shape))
+        self._check_call(query, value, key, axes, return_attention_scores, cache)
+        query_sizes, key_sizes = ops.shape(query)[:-1], ops.shape(value)[:-1]
+        query, key, value = (fold_axes(tensor, axes) for tensor in (query, key, value))
+        masks = {
+            "query_mask": None if query_mask is None else fold_mask(query_mask, axes),
+            "value_mask": None if value_mask is None else fold_mask(value_mask, axes),
+            "key_mask": None if key_mask is None else fold_mask(key_mask, axes),
+            "attention_mask": attention_mask,
+        }
+        if attention_mask is not None:
+            sizes = ([sizes[axis] for axis in axes] for sizes in (query_sizes, key_sizes))
+            masks["attention_mask"] = fold_attention_mask(attention_mask, *sizes)
+        if cache is None:
+            mask = self._mask(query, value, masks, use_causal_mask)
+            memory = self._project_memory(value, key, mask)
+        else:
+            memory = cache if cache_index is None else self._update(cache, cache_index, value, key)
+            mask = self._mask(query, memory["value"][:, 0], masks, use_causal_mask, cache_index)
+        if mask is not None:
+            query = zero_masked(query, _over_heads(unmasked(mask, axis=-1)))
+        output, weights = self._attend(query, memory, mask, training)
+        outputs = [unfold_axes(output, axes, query_sizes)]
+        if return_attention_scores:
+            lengths = (*(query_sizes[axis] for axis in axes), *(key_sizes[axis] for axis in axes))
+            outputs.append(ops.reshape(weights, (*ops.shape(weights)[:-2], *lengths)) if len(axes) > 1 else weights)
+        if cache is not None:
+            outputs.append(memory)
+        return tuple(outputs) if len(outputs) > 1 else outputs[0]
+
+    def empty_cache(self, batch_size, length):
+        """Cache with `length` free slots: {"key": (B, N, length, H), "value": (B, N, length, E)}, zeros."""
+        return {
+            "key": ops.zeros((batch_size, self.num_heads, length, self.key_dim), self.compute_dtype),
+            "value": ops.zeros((batch_size, self.num_heads, length, self.value_dim), self.compute_dtype),
+        }
+
+    def project(self, value, key=None, value_mask=None):
+        """Cache of the projected keys and values of a memory `(B, S, D)` that does not change, to be read many times.
+
+        Positions that `value_mask (B, S)` excludes are zeroed before the projection; pass the mask again on reading.
+        """
+        mask = None if value_mask is None else ops.expand_dims(value_mask, -2)
+        return self._project_memory(value, value if key is None else key, mask)
+
+    def _mask(self, query, value, masks, use_causal_mask, cache_index=None):
+        """One mask that broadcasts to the scores `(B, N, T, S)`, or None."""
+        check_masks(query.shape, value.shape, **masks)
+        T, S = ops.shape(query)[-2], ops.shape(value)[-2]
+        first = cache_index
+        if first is None:
+            first = first_causal_position(T, S) if use_causal_mask else 0
+        query_positions, key_positions = aligned_positions(T, S, first)
+        position_masks = []
+        if use_causal_mask:
+            position_masks.append(causal_mask(query_positions, key_positions))
+        elif cache_index is not None:
+            position_masks.append(causal_mask(query_positions[-1:], key_positions))  # only the slots that are filled
+        if self.sliding_window is not None:
+            position_masks.append(window_mask(query_positions, key_positions, self.sliding_window))
+        return merge_masks(len(query.shape) + 1, position_masks=position_masks, **masks)
+
+    def _project_memory(self, value, key, mask):
+        if mask is not None:
+            used = _over_heads(unmasked(mask, axis=-2))
+            value, key = zero_masked(value, used), zero_masked(key, used)
+        # The heads move left of the positions once, here, so that reading the memory needs no transposition.
+        return {
+            "key": ops.moveaxis(self.key_dense(key), -2, -3),  # (B, N, S, H)
+            "value": ops.moveaxis(self.value_dense(value), -2, -3),  # (B, N, S, E)
+        }
+
+    def _update(self, cache, cache_index, value, key):
+        new = self._project_memory(value, key, mask=None)
+        return {
+            name: ops.slice_update(cache[name], (0, 0, cache_index, 0), ops.cast(new[name], cache[name].dtype))
+            for name in ("key", "value")
+        }
+
+    def _attend(self, query, memory, mask, training):
+        """Steps one to four on the heads: `output (B, T, D)`, `weights (B, N, T, S)` or None with flash attention."""
+        gate = self.gate_dense(query) if self.use_gate else None  # (B, T, N, E)
+        query = ops.moveaxis(self.query_dense(query), -2, -3)  # (B, N, T, H)
+        if self._uses_flash_attention:
+            context, weights = flash_context(query, memory["key"], memory["value"], mask), None
+        else:
+            context, weights = attend(
+                query,
+                memory["key"],
+                memory["value"],
+                mask,
+                score=self.score,
+                alignment=self.alignment,
+                dropout=self.dropout_layer,
+                training=training,
+            )
+        context = ops.moveaxis(context, -3, -2)  # (B, T, N, E)
+        return self.output_dense(context if gate is None else context * gate), weights
+
+    @property
+    def _uses_flash_attention(self):
+        return bool(self.flash_attention or keras.config.is_flash_attention_enabled())
+
+    def _check_flash_attention(self):
+        if not self._uses_flash_attention:
+            return
+        if self.dropout > 0:
+            raise ValueError(
+                f"Flash attention has no dropout. Received dropout={self.dropout}. "
+                "Set `dropout=0.0`, or `flash_attention=False` and `keras.config.disable_flash_attention()`."
+            )
+        plain = type(self.score) is scores.ScaledDotScore and type(self.alignment) is alignments.Categorical
+        if not plain:
+            raise ValueError(
+                'Flash attention computes score="scaled_dot" with alignment="softmax" only. Received '
+                f"score={self.score} and alignment={self.alignment}. Leave `flash_attention` out."
+            )
+
+    def _checked_shapes(self, query_shape, value_shape, key_shape):
+        """The three shapes with their attention axes folded into one, after checking that they fit together."""
+        check_same_rank(query_shape, value_shape, key_shape)
+        axes = attention_axes(self.attention_axes, len(query_shape))
+        check_same_length(value_shape, key_shape, axes)
+        shapes = tuple(folded_shape(shape, axes) for shape in (query_shape, value_shape, key_shape))
+        check_attention_shapes(*shapes)
+        return shapes
+
+    def _check_call(self, query, value, key, axes, return_attention_scores, cache):
+        self._checked_shapes(query.shape, value.shape, key.shape)
+        if return_attention_scores and self._uses_flash_attention:
+            raise ValueError(
+                "Flash attention never holds the attention weights, so that they cannot be returned. "
+                "Make the layer with `flash_attention=False`, or leave `return_attention_scores` out."
+            )
+        if cache is not None and (len(query.shape) != 3 or len(axes) != 1):
+            raise ValueError(
+                f"A cache needs inputs of shape (B, T, D). Received query of shape {tuple(query.shape)} "
+                f"and attention_axes={self.attention_axes}."
+            )
+
+    def compute_output_shape(self, query_shape, value_shape, key_shape=None):
+        self._checked_shapes(query_shape, value_shape, key_shape or value_shape)
+        return (*query_shape[:-1], *(self._output_shape or (query_shape[-1],)))
+
+    def compute_output_spec(
+        self, query, value, key=None, return_attention_scores=False, cache=None, cache_index=None, **kwargs
+    ):
+        output_shape = self.compute_output_shape(query.shape, value.shape, None if key is None else key.shape)
+        outputs = [keras.KerasTensor(output_shape, dtype=self.compute_dtype)]
+        if return_attention_scores:
+            axes = attention_axes(self.attention_axes, len(query.shape))
+            batch_shape = (size for axis, size in enumerate(query.shape[:-1]) if axis not in axes)
+            T = (query.shape[axis] for axis in axes)
+            S = (value.shape[axis] for axis in axes) if cache is None else (cache["value"].shape[-2],)
+            outputs.append(keras.KerasTensor((*batch_shape, self.num_heads, *T, *S), dtype=self.compute_dtype))
+        if cache is not None:
+            outputs.append({name: keras.KerasTensor(slots.shape, dtype=slots.dtype) for name, slots in cache.items()})
+        return tuple(outputs) if len(outputs) > 1 else outputs[0]
+
+    def compute_mask(self, query, previous_mask):
+        """The query's mask: the output has one position for each query."""
+        return previous_mask
+
+    def get_config(self):
+        serialize = keras.saving.serialize_keras_object
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "key_dim": self.key_dim,
+            "value_dim": self.value_dim,
+            "dropout": self.dropout,
+            "use_bias": self.use_bias,
+            "output_shape": self._output_shape,
+            "attention_axes": self.attention_axes,
+            "sliding_window": self.sliding_window,
+            "flash_attention": self.flash_attention,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
+            "kernel_regularizer": keras.regularizers.serialize(self.kernel_regularizer),
+            "bias_regularizer": keras.regularizers.serialize(self.bias_regularizer),
+            "activity_regularizer": keras.regularizers.serialize(self._activity_regularizer),
+            "kernel_constraint": keras.constraints.serialize(self.kernel_constraint),
+            "bias_constraint": keras.constraints.serialize(self.bias_constraint),
+            "use_gate": self.use_gate,
+            "seed": self.seed,
+            "score": serialize(self.score),
+            "alignment": serialize(self.alignment),
+        }
+
+
+def _over_heads(used):
+    """`used (B, N, T)` of each head -> `(B, T)`: used by any head. A mask `(T, S)` has no axis of heads."""
+    return ops.any(used, axis=-2) if len(used.shape) > 1 else used

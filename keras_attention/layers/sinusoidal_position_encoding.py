@@ -1,0 +1,67 @@
+"""Sinusoidal positions, added to the inputs."""
+
+import keras
+from keras import ops
+
+from keras_attention.ops.positions import sinusoids
+from keras_attention.ops.shapes import check_known_width, check_rank
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class SinusoidalPositionEncoding(keras.layers.Layer):
+    """Adds sines and cosines of the position to the inputs.
+
+    `output[t, 2i] = inputs[t, 2i] + sin(t / max_wavelength^(2i / D))`
+    `output[t, 2i + 1] = inputs[t, 2i + 1] + cos(t / max_wavelength^(2i / D))`
+
+    Sine and cosine alternate, as in the paper; an odd width ends with a sine. Positions and angles are float32 under
+    every dtype policy and only the result is cast: bfloat16 cannot tell position 300 from 301.
+
+    Args:
+        max_wavelength: Float, the longest wavelength over 2π.
+
+    Call arguments:
+        inputs: Float tensor of shape `(..., T, D)`.
+        start_index: Integer or scalar integer tensor, position of the first input (for decoding step by step).
+        positions: Integer tensor that broadcasts to `(..., T)`; given, it replaces `start_index + 0, 1, 2, ...`.
+
+    Returns:
+        Tensor of shape `(..., T, D)`. The mask of the inputs is passed on.
+
+    Example:
+        >>> SinusoidalPositionEncoding()(keras.ops.zeros((1, 2, 5)))[0, 1]
+        [0.8415, 0.5403, 0.0251, 0.9997, 0.0006]
+
+    References:
+        Vaswani et al., 2017, section 3.5, arXiv:1706.03762.
+    """
+
+    def __init__(self, max_wavelength=10000.0, **kwargs):
+        super().__init__(**kwargs)
+        if max_wavelength <= 0:
+            raise ValueError(f"`max_wavelength` must be above zero. Received: {max_wavelength!r}.")
+        self.supports_masking = True
+        self.max_wavelength = max_wavelength
+
+    def build(self, inputs_shape):
+        check_rank("inputs", inputs_shape, 2, "(..., T, D)")
+        check_known_width("inputs", inputs_shape)
+        self.built = True
+
+    def call(self, inputs, start_index=0, positions=None):
+        if positions is None:
+            positions = ops.arange(ops.shape(inputs)[-2], dtype="int32") + start_index
+        encoding = sinusoids(positions, inputs.shape[-1], self.max_wavelength)  # (T, D)
+        return inputs + ops.cast(encoding, inputs.dtype)
+
+    def compute_output_spec(self, inputs, start_index=0, positions=None):
+        return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
+
+    def compute_output_shape(self, inputs_shape):
+        return tuple(inputs_shape)
+
+    def compute_mask(self, inputs, previous_mask):
+        return previous_mask
+
+    def get_config(self):
+        return {**super().get_config(), "max_wavelength": self.max_wavelength}

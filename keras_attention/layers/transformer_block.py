@@ -1,0 +1,128 @@
+"""What the encoder and the decoder block share: arguments, sub-layers, residual connections."""
+
+import keras
+
+from keras_attention import alignments, scores
+from keras_attention.layers.feed_forward import FeedForward
+from keras_attention.layers.multi_head_attention import MultiHeadAttention
+from keras_attention.ops.random import split_seed
+from keras_attention.ops.shapes import check_known_width, check_positive_integer, check_rank, check_rate
+
+
+class TransformerBlock(keras.layers.Layer):
+    """Base class of the Transformer blocks; see `TransformerEncoderBlock` and `TransformerDecoderBlock`."""
+
+    def __init__(
+        self,
+        num_heads,
+        intermediate_dim,
+        dropout=0.0,
+        activation="relu",
+        normalize_first=False,
+        score="scaled_dot",
+        alignment="softmax",
+        seed=None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        check_positive_integer("num_heads", num_heads)
+        check_positive_integer("intermediate_dim", intermediate_dim)
+        check_rate("dropout", dropout)
+        self.supports_masking = True
+        self.num_heads = num_heads
+        self.intermediate_dim = intermediate_dim
+        self.dropout = dropout
+        self.activation = keras.activations.get(activation)
+        self.normalize_first = normalize_first
+        self.score = scores.get(score)
+        self.alignment = alignments.get(alignment)
+        self.seed = seed
+
+    def build_sublayers(self, inputs_shape, memory_shapes):
+        """Makes one `MultiHeadAttention` for each name and memory shape of `memory_shapes`, and the feed-forward network.
+
+        Each sub-layer has a layer normalization and a dropout of its own, which `before` and `after` apply.
+        """
+        check_rank("inputs", inputs_shape, 3, "(B, T, D)")
+        check_known_width("inputs", inputs_shape)
+        D, N = inputs_shape[-1], self.num_heads
+        if D % N:
+            raise ValueError(
+                f"`num_heads` must divide the width D of the inputs. Received num_heads={N} and inputs of shape "
+                f"{tuple(inputs_shape)} (D={D}). Choose a divisor of {D}."
+            )
+        names = [*memory_shapes, "feed_forward"]
+        seeds = iter(split_seed(self.seed, 2 * len(names)))
+        for name, memory_shape in memory_shapes.items():
+            attention = MultiHeadAttention(
+                N,
+                D // N,
+                dropout=self.dropout,
+                score=self._own(self.score),
+                alignment=self._own(self.alignment),
+                seed=next(seeds),
+                dtype=self.dtype_policy,
+                name=name,
+            )
+            attention.build(inputs_shape, memory_shape)
+            setattr(self, name, attention)
+        self.feed_forward = FeedForward(
+            self.intermediate_dim, self.activation, seed=next(seeds), dtype=self.dtype_policy, name="feed_forward"
+        )
+        self.feed_forward.build(inputs_shape)
+        self.norms = {}
+        self.dropouts = {}
+        for name in names:
+            # The variance of half a dozen features is far above 1e-6; Keras' default of 1e-3 would change the result.
+            norm = keras.layers.LayerNormalization(epsilon=1e-6, dtype=self.dtype_policy, name=f"{name}_norm")
+            norm.build(inputs_shape)
+            self.norms[name] = norm
+            self.dropouts[name] = keras.layers.Dropout(self.dropout, seed=next(seeds), dtype=self.dtype_policy)
+        self.built = True
+
+    @staticmethod
+    def _own(layer):
+        """A copy for one sub-layer: self-attention and cross-attention do not share the weights of a score."""
+        return layer.from_config(layer.get_config())
+
+    def before(self, name, inputs):
+        """What the sub-layer reads: the normalized inputs (pre-LN) or the inputs themselves (post-LN)."""
+        return self.norms[name](inputs) if self.normalize_first else inputs
+
+    def after(self, name, inputs, update, training):
+        """The residual connection around the sub-layer: `inputs + dropout(update)`, normalized in post-LN."""
+        outputs = inputs + self.dropouts[name](update, training=training)
+        return outputs if self.normalize_first else self.norms[name](outputs)
+
+    def feed(self, inputs, training):
+        """The feed-forward half of the block, `(B, T, D)` -> `(B, T, D)`."""
+        update = self.feed_forward(self.before("feed_forward", inputs), training=training)
+        return self.after("feed_forward", inputs, update, training)
+
+    def compute_output_shape(self, inputs_shape, *other_shapes):
+        return tuple(inputs_shape)
+
+    def compute_mask(self, inputs, previous_mask):
+        return previous_mask
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "intermediate_dim": self.intermediate_dim,
+            "dropout": self.dropout,
+            "activation": keras.activations.serialize(self.activation),
+            "normalize_first": self.normalize_first,
+            "score": keras.saving.serialize_keras_object(self.score),
+            "alignment": keras.saving.serialize_keras_object(self.alignment),
+            "seed": self.seed,
+        }
+
+
+def call_attention(attention, *tensors, return_attention_scores=False, cache=None, **kwargs):
+    """Calls a `MultiHeadAttention`: always `(context, weights, cache)`, with `None` for what was not asked for."""
+    outputs = attention(*tensors, return_attention_scores=return_attention_scores, cache=cache, **kwargs)
+    outputs = list(outputs) if isinstance(outputs, tuple) else [outputs]
+    cache = None if cache is None else outputs.pop()
+    weights = outputs.pop() if return_attention_scores else None
+    return outputs[0], weights, cache

@@ -1,0 +1,130 @@
+"""Transformer decoder block: causal self-attention, attention to the source, and a feed-forward network."""
+
+import keras
+
+from keras_attention.layers.transformer_block import TransformerBlock, call_attention
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class TransformerDecoderBlock(TransformerBlock):
+    """Causal self-attention, then attention to the source, then a feed-forward network, each around a residual.
+
+    `hidden = norm(target + dropout(self_attention(target)))`
+    `hidden = norm(hidden + dropout(cross_attention(hidden, source)))`
+    `output = norm(hidden + dropout(feed_forward(hidden)))`
+
+    That is the paper's order ("post-LN"). With `normalize_first=True` ("pre-LN") the normalization moves inside each
+    sub-layer, and a last `LayerNormalization` belongs after the stack.
+
+    Args:
+        num_heads: Integer, number N of heads; it must divide the width of the target.
+        intermediate_dim: Integer, hidden size of the feed-forward network.
+        dropout: Float in [0, 1): on the output of each sub-layer, as in the paper, and on the attention weights.
+        activation: Activation of the feed-forward network.
+        normalize_first: Boolean, pre-LN instead of post-LN.
+        score: A name ("scaled_dot", ...) or a `Score`; each attention gets its own copy.
+        alignment: A name ("softmax") or an `Alignment`, of both attentions.
+        seed: Integer seed of the dropouts, or `None`.
+
+    Call arguments:
+        target: Float tensor of shape `(B, T, D)`.
+        source: Float tensor of shape `(B, S, D_source)`, the encoded source.
+        target_mask: Boolean tensor `(B, T)`, True = a real position. The implicit Keras mask is used when not given.
+        source_mask: Boolean tensor `(B, S)`; as above.
+        attention_mask: Boolean tensor `(T, T)`, `(B, T, T)` or `(B, N, T, T)` of the self-attention.
+        return_attention_scores: Boolean. Also return the attention weights.
+        training: Boolean, whether dropout is active.
+        use_causal_mask: Boolean, default `True`. A target position attends to itself and earlier ones.
+        cache: `{"self": ..., "cross": ...}` from `initial_cache`, for decoding step by step. `source` is then left
+            out; `target` holds the new positions only, and `target_mask` speaks of the slots of the cache.
+        cache_index: Integer or scalar integer tensor, position of the first new target.
+
+    Returns:
+        `output` of shape `(B, T, D)`; with `return_attention_scores` also
+        `{"self": (B, N, T, T), "cross": (B, N, T, S)}`; with `cache` also the updated cache, last.
+
+    Example:
+        >>> block = TransformerDecoderBlock(num_heads=2, intermediate_dim=13)
+        >>> block(keras.ops.ones((3, 5, 6)), keras.ops.ones((3, 7, 6))).shape
+        (3, 5, 6)
+
+    References:
+        Vaswani et al., 2017, section 3.1, arXiv:1706.03762.
+        Xiong et al., 2020 (pre-LN), arXiv:2002.04745.
+    """
+
+    def build(self, target_shape, source_shape):
+        self.build_sublayers(target_shape, {"self_attention": target_shape, "cross_attention": source_shape})
+
+    def call(
+        self,
+        target,
+        source=None,
+        target_mask=None,
+        source_mask=None,
+        attention_mask=None,
+        return_attention_scores=False,
+        training=None,
+        use_causal_mask=True,
+        cache=None,
+        cache_index=None,
+    ):
+        if source is None and cache is None:
+            raise ValueError(
+                "The decoder block needs `source`, the encoded source of shape (B, S, D), or a `cache` that holds it. "
+                f"Received neither, with target of shape {tuple(target.shape)}."
+            )
+        cache = cache or {"self": None, "cross": None}
+        options = {"return_attention_scores": return_attention_scores, "training": training}
+        normalized = self.before("self_attention", target)
+        context, self_weights, self_cache = call_attention(
+            self.self_attention,
+            normalized,
+            normalized,
+            query_mask=target_mask if cache["self"] is None else None,
+            value_mask=target_mask,
+            attention_mask=attention_mask,
+            use_causal_mask=use_causal_mask,
+            cache=cache["self"],
+            cache_index=cache_index,
+            **options,
+        )
+        hidden = self.after("self_attention", target, context, training)
+        normalized = self.before("cross_attention", hidden)
+        context, cross_weights, cross_cache = call_attention(
+            self.cross_attention,
+            normalized,
+            normalized if source is None else source,
+            query_mask=target_mask if cache["self"] is None else None,
+            value_mask=source_mask,
+            cache=cache["cross"],
+            **options,
+        )
+        output = self.feed(self.after("cross_attention", hidden, context, training), training)
+        outputs = [output]
+        if return_attention_scores:
+            outputs.append({"self": self_weights, "cross": cross_weights})
+        if self_cache is not None:
+            outputs.append({"self": self_cache, "cross": cross_cache})
+        return tuple(outputs) if len(outputs) > 1 else output
+
+    def initial_cache(self, source, length, source_mask=None):
+        """Cache for `length` target positions: {"self": free slots, "cross": the projected `source (B, S, D)`}."""
+        return {
+            "self": self.self_attention.empty_cache(keras.ops.shape(source)[0], length),
+            "cross": self.cross_attention.project(source, value_mask=source_mask),
+        }
+
+    def compute_output_spec(self, target, source=None, return_attention_scores=False, cache=None, **kwargs):
+        outputs = [keras.KerasTensor(target.shape, dtype=self.compute_dtype)]
+        if return_attention_scores:
+            B, T, _ = target.shape
+            slots = T if cache is None else cache["self"]["key"].shape[-2]
+            S = source.shape[-2] if cache is None else cache["cross"]["key"].shape[-2]
+            shapes = {"self": (B, self.num_heads, T, slots), "cross": (B, self.num_heads, T, S)}
+            outputs.append(
+                {name: keras.KerasTensor(shape, dtype=self.compute_dtype) for name, shape in shapes.items()}
+            )
+        if cache is not None:
+            outputs.append(keras.tree.map_structure(lambda slots: keras.KerasTensor(slots.shape, slots.dtype), cache))
+        return tuple(outputs) if len(outputs) > 1 else outputs[0]

@@ -1,0 +1,85 @@
+"""Transformer encoder block: self-attention and a feed-forward network, each with a residual connection."""
+
+import keras
+
+from keras_attention.layers.transformer_block import TransformerBlock, call_attention
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class TransformerEncoderBlock(TransformerBlock):
+    """Self-attention, then a feed-forward network, each around a residual connection with layer normalization.
+
+    `hidden = norm(inputs + dropout(attention(inputs)))`, `output = norm(hidden + dropout(feed_forward(hidden)))`
+
+    That is the paper's order ("post-LN"). With `normalize_first=True` ("pre-LN") the normalization moves inside,
+    `hidden = inputs + dropout(attention(norm(inputs)))`, and a last `LayerNormalization` belongs after the stack.
+
+    With `use_causal_mask=True` it is the block of a decoder-only language model.
+
+    Args:
+        num_heads: Integer, number N of heads; it must divide the width of the inputs.
+        intermediate_dim: Integer, hidden size of the feed-forward network.
+        dropout: Float in [0, 1): on the output of both sub-layers, as in the paper, and on the attention weights.
+        activation: Activation of the feed-forward network.
+        normalize_first: Boolean, pre-LN instead of post-LN.
+        score: A name ("scaled_dot", ...) or a `Score`.
+        alignment: A name ("softmax") or an `Alignment`.
+        seed: Integer seed of the dropouts, or `None`.
+
+    Call arguments:
+        inputs: Float tensor of shape `(B, T, D)`.
+        mask: Boolean tensor `(B, T)`, True = a real position. The implicit Keras mask is used when it is not given.
+        attention_mask: Boolean tensor `(T, T)`, `(B, T, T)` or `(B, N, T, T)`.
+        return_attention_scores: Boolean. Also return the attention weights.
+        training: Boolean, whether dropout is active.
+        use_causal_mask: Boolean. A position attends to itself and earlier ones.
+
+    Returns:
+        `output` of shape `(B, T, D)`, or `(output, weights)` with the weights `(B, N, T, T)`. The mask is passed on.
+
+    Example:
+        >>> block = TransformerEncoderBlock(num_heads=2, intermediate_dim=13)
+        >>> block(keras.ops.ones((3, 5, 6))).shape
+        (3, 5, 6)
+
+    References:
+        Vaswani et al., 2017, section 3.1, arXiv:1706.03762.
+        Xiong et al., 2020 (pre-LN), arXiv:2002.04745.
+    """
+
+    def build(self, inputs_shape):
+        self.build_sublayers(inputs_shape, {"self_attention": inputs_shape})
+
+    def call(
+        self,
+        inputs,
+        mask=None,
+        inputs_mask=None,
+        attention_mask=None,
+        return_attention_scores=False,
+        training=None,
+        use_causal_mask=False,
+    ):
+        # Keras fills in `mask` when the inputs are the only tensor, and `inputs_mask` when another is passed beside them.
+        mask = inputs_mask if mask is None else mask
+        normalized = self.before("self_attention", inputs)
+        context, weights, _ = call_attention(
+            self.self_attention,
+            normalized,
+            normalized,
+            query_mask=mask,
+            value_mask=mask,
+            attention_mask=attention_mask,
+            return_attention_scores=return_attention_scores,
+            training=training,
+            use_causal_mask=use_causal_mask,
+        )
+        output = self.feed(self.after("self_attention", inputs, context, training), training)
+        return (output, weights) if return_attention_scores else output
+
+    def compute_output_spec(self, inputs, return_attention_scores=False, **kwargs):
+        output = keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
+        if not return_attention_scores:
+            return output
+        B, T, _ = inputs.shape
+        return output, keras.KerasTensor((B, self.num_heads, T, T), dtype=self.compute_dtype)

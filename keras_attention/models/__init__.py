@@ -1,0 +1,5 @@
+"""Models assembled from the layers; each is a functional `keras.Model`."""
+
+from keras_attention.models.transformer import Transformer
+
+__all__ = ["Transformer"]

@@ -1,0 +1,109 @@
+"""What all sequence models share: decoding from a source, and the signatures they can serve."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_attention.decoding import get
+from keras_attention.ops.shapes import check_positive_integer
+from keras_attention.tokens import START
+
+
+class SequenceModel(keras.Model):
+    """Base class of the models that write a target sequence for a source sequence.
+
+    A subclass builds its functional graph and writes four methods over the same layers:
+
+        encode(source): the encoded source.
+        initial_state(source, max_length): nest of tensors from which decoding starts.
+        decode_step(tokens (B,), state): `(logits (B, V), state)` of the next position.
+        check_source(source): raises a clear error for ids that the model cannot read.
+
+    In return it gets `generate` and `serving_signatures`.
+    """
+
+    def search(self, source, max_length, sampler="greedy"):
+        """`generate` as a function of tensors, to be called inside a graph: `(tokens (B, max_length), scores (B,))`."""
+        start = ops.full((ops.shape(source)[0],), START, dtype="int32")
+        state = self.initial_state(source, max_length)
+        return get(sampler)(self.decode_step, state, start, max_length)
+
+    def generate(self, inputs, max_length=64, sampler="greedy"):
+        """Target sequences for a batch of sources, by one compiled call.
+
+        Args:
+            inputs: Integer ids of the source `(B, S)`, padded with 0, or `{"source": ids}`.
+            max_length: Integer, length of the result.
+            sampler: "greedy", or a callable `(step, state, start, max_length) -> (tokens, scores)` as those of
+                `keras_attention.decoding`.
+
+        Returns:
+            NumPy int32 ids `(B, max_length)`, without the start symbol, with the end symbol, padded after it.
+
+        Raises:
+            ValueError: If ids are outside the vocabulary.
+        """
+        check_positive_integer("max_length", max_length)
+        source = inputs["source"] if isinstance(inputs, dict) else inputs
+        source = self.check_source(source)
+        if source.shape[0] == 0:
+            return np.zeros((0, max_length), "int32")
+        tokens, _ = self._generator(max_length, sampler).predict_on_batch(source)
+        return np.asarray(tokens)
+
+    def _generator(self, max_length, sampler):
+        # A closure, not an attribute that Keras tracks: the generator holds the model and must not be saved with it.
+        if not hasattr(self, "_find_generator"):
+            generators = {}
+
+            def find_generator(max_length, sampler):
+                key = (max_length, sampler)
+                if key not in generators:
+                    generators[key] = _Generator(self, max_length, sampler)
+                return generators[key]
+
+            self._find_generator = find_generator
+        return self._find_generator(max_length, sampler)
+
+    def serving_signatures(self, max_length=64):
+        """What `keras_attention.serving.export` writes: name -> (function of tensors, inputs). The first is the default."""
+        source = keras.KerasTensor((None, None), dtype="int32", name="source")
+
+        def translate_ids(source):
+            tokens, scores = self.search(source, max_length)
+            return {"tokens": tokens, "scores": scores}
+
+        def encode(source):
+            return {"encoded": self.encode(source)}
+
+        return {"translate_ids": (translate_ids, {"source": source}), "encode": (encode, {"source": source})}
+
+
+class _Generator(keras.Model):
+    """The decoding loop as a model, so that `predict_on_batch` compiles it on every backend."""
+
+    def __init__(self, model, max_length, sampler):
+        super().__init__()
+        self.model = model
+        self.max_length = max_length
+        self.sampler = sampler
+
+    def call(self, source):
+        return self.model.search(source, self.max_length, self.sampler)
+
+
+def check_ids(name, ids, vocabulary_size):
+    """`ids` as an int32 array `(B, length)`, after checking rank, type and range."""
+    ids = ops.convert_to_numpy(ids)
+    if ids.ndim != 2 or (ids.size and not np.issubdtype(ids.dtype, np.integer)):
+        raise ValueError(
+            f"`{name}` must be integer ids of shape (B, length), padded with 0. Received shape {ids.shape} and dtype "
+            f"{ids.dtype}. Wrap a single sequence in a list: `[ids]`."
+        )
+    if ids.size and (ids.min() < 0 or ids.max() >= vocabulary_size):
+        wrong = ids.max() if ids.max() >= vocabulary_size else ids.min()
+        raise ValueError(
+            f"`{name}` has the id {wrong}, outside the vocabulary [0, {vocabulary_size}). "
+            "Tokenise it with the tokeniser that the model was trained with."
+        )
+    return ids.astype("int32")

@@ -1,0 +1,229 @@
+"""The Transformer: attention blocks with positions, from source ids to target logits."""
+
+import keras
+from keras import ops
+
+from keras_attention import alignments, scores
+from keras_attention.layers import (
+    SinusoidalPositionEncoding,
+    TokenEmbedding,
+    TransformerDecoderBlock,
+    TransformerEncoderBlock,
+)
+from keras_attention.models.sequence_model import SequenceModel, check_ids
+from keras_attention.ops.masks import padding_mask
+from keras_attention.ops.random import split_seed
+from keras_attention.ops.shapes import check_positive_integer
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class Transformer(SequenceModel):
+    """Encoder and decoder of attention blocks, with any score and any alignment in every head.
+
+    The default is the paper's base model. Padding (id 0) never changes an output, and the logits carry its mask, so
+    that losses and metrics leave it out.
+
+    Args:
+        source_vocabulary_size: Integer, ids of the source, the special ones of `keras_attention.tokens` included.
+        target_vocabulary_size: Integer V, ids of the target. `None`: one vocabulary for both.
+        num_layers: Integer, blocks in the encoder and in the decoder.
+        num_heads: Integer N, heads of each attention.
+        hidden_dim: Integer D, width of the model.
+        intermediate_dim: Integer, hidden size of the feed-forward networks.
+        dropout: Float in [0, 1): on embeddings, sub-layer outputs (both as in the paper) and attention weights.
+        activation: Activation of the feed-forward networks.
+        normalize_first: Boolean, pre-LN instead of the paper's post-LN.
+        tie_embeddings: Boolean. The logits are read off the target's embedding table; with one vocabulary the source
+            uses that table too, as in the paper.
+        score: A name ("scaled_dot", ...) or a `Score`.
+        alignment: A name ("softmax") or an `Alignment`.
+        seed: Integer seed of the dropouts, or `None`.
+
+    Call arguments:
+        inputs: `{"source": (B, S), "target": (B, T)}`, int32 ids padded with 0; the target starts with the start
+            symbol and is the wanted output shifted right by one.
+
+    Returns:
+        Float32 logits of shape `(B, T, V)`; use a loss with `from_logits=True` or `SmoothedCrossentropy`.
+
+    Example:
+        >>> model = Transformer(11, 13, num_layers=1, num_heads=2, hidden_dim=6, intermediate_dim=17)
+        >>> inputs = {"source": [[4, 5, 0]], "target": [[1, 7, 8, 9]]}
+        >>> model(keras.tree.map_structure(np.array, inputs)).shape
+        (1, 4, 13)
+        >>> model.generate(np.array([[4, 5, 0]]), max_length=7).shape
+        (1, 7)
+
+    References:
+        Vaswani et al., 2017, arXiv:1706.03762.
+    """
+
+    def __init__(
+        self,
+        source_vocabulary_size,
+        target_vocabulary_size=None,
+        num_layers=6,
+        num_heads=8,
+        hidden_dim=512,
+        intermediate_dim=2048,
+        dropout=0.1,
+        activation="relu",
+        normalize_first=False,
+        tie_embeddings=False,
+        score="scaled_dot",
+        alignment="softmax",
+        seed=None,
+        **kwargs,
+    ):
+        check_positive_integer("num_layers", num_layers)
+        check_positive_integer("hidden_dim", hidden_dim)
+        check_positive_integer("source_vocabulary_size", source_vocabulary_size)
+        one_vocabulary = target_vocabulary_size is None
+        target_vocabulary_size = source_vocabulary_size if one_vocabulary else target_vocabulary_size
+        dtype = kwargs.pop("dtype", None)
+        self.config = {
+            "source_vocabulary_size": source_vocabulary_size,
+            "target_vocabulary_size": None if one_vocabulary else target_vocabulary_size,
+            "num_layers": num_layers,
+            "num_heads": num_heads,
+            "hidden_dim": hidden_dim,
+            "intermediate_dim": intermediate_dim,
+            "dropout": dropout,
+            "activation": keras.activations.serialize(keras.activations.get(activation)),
+            "normalize_first": normalize_first,
+            "tie_embeddings": tie_embeddings,
+            "score": keras.saving.serialize_keras_object(scores.get(score)),
+            "alignment": keras.saving.serialize_keras_object(alignments.get(alignment)),
+            "seed": seed,
+        }
+
+        # === Layers ===
+        seeds = iter(split_seed(seed, 2 * num_layers + 2))
+        block = {
+            "num_heads": num_heads,
+            "intermediate_dim": intermediate_dim,
+            "dropout": dropout,
+            "activation": activation,
+            "normalize_first": normalize_first,
+            "dtype": dtype,
+        }
+        self.target_embedding = TokenEmbedding(
+            target_vocabulary_size, hidden_dim, dtype=dtype, name="target_embedding"
+        )
+        if tie_embeddings and one_vocabulary:
+            self.source_embedding = self.target_embedding
+        else:
+            self.source_embedding = TokenEmbedding(
+                source_vocabulary_size, hidden_dim, dtype=dtype, name="source_embedding"
+            )
+        self.position_encoding = SinusoidalPositionEncoding(dtype=dtype, name="position_encoding")
+        self.source_dropout = keras.layers.Dropout(dropout, seed=next(seeds), dtype=dtype, name="source_dropout")
+        self.target_dropout = keras.layers.Dropout(dropout, seed=next(seeds), dtype=dtype, name="target_dropout")
+        self.encoder_blocks, self.decoder_blocks = (
+            [
+                kind(
+                    **block,
+                    score=scores.get(self.config["score"]),
+                    alignment=alignments.get(self.config["alignment"]),
+                    seed=next(seeds),
+                    name=f"{side}_block_{index}",
+                )
+                for index in range(num_layers)
+            ]
+            for side, kind in (("encoder", TransformerEncoderBlock), ("decoder", TransformerDecoderBlock))
+        )
+        self.encoder_norm, self.decoder_norm = (
+            keras.layers.LayerNormalization(epsilon=1e-6, dtype=dtype, name=f"{side}_norm") if normalize_first else None
+            for side in ("encoder", "decoder")
+        )
+        self.logits_dense = (
+            None if tie_embeddings else keras.layers.Dense(target_vocabulary_size, dtype="float32", name="logits")
+        )
+
+        # === Functional graph ===
+        inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in ("source", "target")}
+        super().__init__(inputs=inputs, outputs=self.decode(inputs["target"], *self._encode(inputs["source"])), **kwargs)
+
+    # === Forward ===
+
+    def encode(self, source):
+        """The encoded source `(B, S, D)` of integer ids `(B, S)`."""
+        return self._encode(source)[0]
+
+    def _encode(self, source, weights=None):
+        """The encoded source `(B, S, D)` and its mask `(B, S)`; every block's weights are added to the list `weights`."""
+        mask = padding_mask(source)
+        hidden = self.source_dropout(self.position_encoding(self.source_embedding(source)))
+        for block in self.encoder_blocks:
+            hidden = _call_block(block, hidden, weights=weights, mask=mask)
+        return (hidden if self.encoder_norm is None else self.encoder_norm(hidden)), mask
+
+    def decode(self, target, encoded, source_mask, weights=None):
+        """Logits `(B, T, V)` of target ids `(B, T)`, given the encoded source `(B, S, D)` and its mask `(B, S)`."""
+        mask = padding_mask(target)
+        hidden = self.target_dropout(self.position_encoding(self.target_embedding(target)))
+        for block in self.decoder_blocks:
+            hidden = _call_block(block, hidden, encoded, weights=weights, target_mask=mask, source_mask=source_mask)
+        return self._logits(hidden)
+
+    def _logits(self, hidden):
+        hidden = hidden if self.decoder_norm is None else self.decoder_norm(hidden)
+        return self.target_embedding(hidden, reverse=True) if self.logits_dense is None else self.logits_dense(hidden)
+
+    def attention_weights(self, inputs):
+        """The weights of every layer for `{"source": (B, S), "target": (B, T)}`.
+
+        Returns:
+            `{"encoder": [...], "decoder_self": [...], "decoder_cross": [...]}`, for each layer a tensor
+            `(B, N, S, S)`, `(B, N, T, T)` and `(B, N, T, S)`.
+        """
+        source = self.check_source(inputs["source"])
+        target = check_ids("target", inputs["target"], self.target_embedding.vocabulary_size)
+        encoder, decoder = [], []
+        encoded, source_mask = self._encode(ops.convert_to_tensor(source), encoder)
+        self.decode(ops.convert_to_tensor(target), encoded, source_mask, decoder)
+        return {
+            "encoder": encoder,
+            "decoder_self": [weights["self"] for weights in decoder],
+            "decoder_cross": [weights["cross"] for weights in decoder],
+        }
+
+    # === Decoding step by step ===
+
+    def check_source(self, source):
+        return check_ids("source", source, self.source_embedding.vocabulary_size)
+
+    def initial_state(self, source, max_length):
+        """State before the first of `max_length` steps for source ids `(B, S)`: caches, the source's mask, the index."""
+        encoded, mask = self._encode(source)
+        caches = [block.initial_cache(encoded, max_length, source_mask=mask) for block in self.decoder_blocks]
+        return {"caches": caches, "source_mask": mask, "index": ops.zeros((), "int32")}
+
+    def decode_step(self, tokens, state):
+        """Logits `(B, V)` of the position after `tokens (B,)`, and the next state."""
+        index, caches = state["index"], []
+        hidden = self.target_embedding(ops.expand_dims(tokens, -1))  # (B, 1, D)
+        hidden = self.position_encoding(hidden, start_index=index)
+        for block, cache in zip(self.decoder_blocks, state["caches"], strict=True):
+            hidden, cache = block(hidden, source_mask=state["source_mask"], cache=cache, cache_index=index)
+            caches.append(cache)
+        logits = ops.squeeze(self._logits(hidden), axis=1)  # (B, V)
+        return logits, {**state, "caches": caches, "index": index + 1}
+
+    # === Config ===
+
+    def get_config(self):
+        return {**self.config, "name": self.name, "trainable": self.trainable}
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        return cls(**config)
+
+
+def _call_block(block, *tensors, weights=None, **masks):
+    """The block's output; with a list `weights`, its attention weights are added to it."""
+    if weights is None:
+        return block(*tensors, **masks)
+    output, block_weights = block(*tensors, return_attention_scores=True, **masks)
+    weights.append(block_weights)
+    return output

@@ -1,0 +1,33 @@
+"""Pure functions that the layers share; `keras.ops` only, so that they run on every backend."""
+
+from keras_attention.ops.masks import (
+    aligned_positions,
+    causal_mask,
+    check_masks,
+    first_causal_position,
+    merge_masks,
+    padding_mask,
+    unmasked,
+    window_mask,
+    zero_masked,
+)
+from keras_attention.ops.positions import sinusoids
+from keras_attention.ops.softmax import LOWEST, at_least_float32, mask_scores, masked_log_softmax, masked_softmax
+
+__all__ = [
+    "LOWEST",
+    "aligned_positions",
+    "at_least_float32",
+    "causal_mask",
+    "check_masks",
+    "first_causal_position",
+    "mask_scores",
+    "masked_log_softmax",
+    "masked_softmax",
+    "merge_masks",
+    "padding_mask",
+    "sinusoids",
+    "unmasked",
+    "window_mask",
+    "zero_masked",
+]

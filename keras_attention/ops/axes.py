@@ -1,0 +1,61 @@
+"""Several attention axes as one: fold before attention, unfold after it."""
+
+import functools
+import operator
+
+from keras import ops
+
+
+def attention_axes(axes, rank):
+    """Positive axes of a tensor of `rank` axes; `None` stands for all but the first and the last."""
+    return tuple(range(1, rank - 1)) if axes is None else tuple(axis % rank for axis in axes)
+
+
+def folded_shape(shape, axes):
+    """Static shape after `fold_axes`: `(other axes, product of axes, features)`."""
+    others = tuple(size for axis, size in enumerate(shape[:-1]) if axis not in axes)
+    sizes = [shape[axis] for axis in axes]
+    length = None if None in sizes else functools.reduce(operator.mul, sizes, 1)
+    return (*others, length, shape[-1])
+
+
+def fold_axes(tensor, axes):
+    """Puts `axes` together before the last axis: `(B, X, Y, D)` with axes `(1, 2)` -> `(B, X·Y, D)`."""
+    rank = len(tensor.shape)
+    if tuple(axes) == (rank - 2,):
+        return tensor
+    others = [axis for axis in range(rank - 1) if axis not in axes]
+    tensor = ops.transpose(tensor, (*others, *axes, rank - 1))
+    sizes = ops.shape(tensor)
+    length = functools.reduce(operator.mul, sizes[len(others) : rank - 1])
+    return ops.reshape(tensor, (*sizes[: len(others)], length, sizes[-1]))
+
+
+def unfold_axes(tensor, axes, sizes):
+    """Undoes `fold_axes`: `(B, X·Y, ...)` -> `(B, X, Y, ...)`; `sizes` are those of all axes but the last, before folding.
+
+    What follows the folded axis may have any number of axes.
+    """
+    rank = len(sizes) + 1
+    if tuple(axes) == (rank - 2,):
+        return tensor
+    others = [axis for axis in range(rank - 1) if axis not in axes]
+    trailing = ops.shape(tensor)[len(others) + 1 :]
+    tensor = ops.reshape(tensor, (*(sizes[axis] for axis in (*others, *axes)), *trailing))
+    order = (*others, *axes, *range(rank - 1, rank - 1 + len(trailing)))
+    return ops.transpose(tensor, [order.index(axis) for axis in range(len(order))])
+
+
+def fold_mask(mask, axes):
+    """Folds a padding mask `(B, ...)`, which has no axis for the features."""
+    return fold_axes(ops.expand_dims(mask, -1), axes)[..., 0]
+
+
+def fold_attention_mask(mask, query_sizes, key_sizes):
+    """`(..., T1, T2, S1, S2)` -> `(..., T1·T2, S1·S2)`, the sizes being those of the attention axes."""
+    if len(query_sizes) == 1:
+        return mask
+    leading = ops.shape(mask)[: -2 * len(query_sizes)]
+    mask = ops.broadcast_to(mask, (*leading, *query_sizes, *key_sizes))
+    T, S = (functools.reduce(operator.mul, sizes) for sizes in (query_sizes, key_sizes))
+    return ops.reshape(mask, (*leading, T, S))

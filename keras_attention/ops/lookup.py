@@ -1,0 +1,35 @@
+"""Names as shorthands for objects: `score="additive"` stands for `AdditiveScore()`."""
+
+import difflib
+
+import keras
+
+
+def get_by_name(identifier, names, base, kind):
+    """The object that `identifier` stands for.
+
+    Args:
+        identifier: A name of `names`, an instance of `base`, or the config that Keras wrote of one.
+        names: Dictionary from name to class.
+        base: Class that the object must belong to.
+        kind: Word for messages, such as `"score"`.
+
+    Raises:
+        ValueError: If the name is unknown; the message lists the known ones.
+        TypeError: If `identifier` is something else.
+    """
+    if isinstance(identifier, base):
+        return identifier
+    if isinstance(identifier, dict):
+        return get_by_name(keras.saving.deserialize_keras_object(identifier), names, base, kind)
+    known = ", ".join(f'"{name}"' for name in sorted(names))
+    if isinstance(identifier, str):
+        if identifier in names:
+            return names[identifier]()
+        close = difflib.get_close_matches(identifier, names, n=1)
+        hint = f' Did you mean "{close[0]}"?' if close else ""
+        raise ValueError(f'Unknown {kind}: "{identifier}". Known: {known}.{hint}')
+    raise TypeError(
+        f"`{kind}` must be one of {known} or an instance of `{base.__name__}`. "
+        f"Received: {identifier!r} of type {type(identifier).__name__}."
+    )

@@ -1,0 +1,107 @@
+"""Boolean masks, True = attend: padding, causal, window; merged into one mask and applied to the inputs here only."""
+
+from keras import ops
+
+
+def padding_mask(ids, pad=0):
+    """Mask `(B, T)` of the real tokens of `ids (B, T)`: True where the id is not `pad`."""
+    return ops.not_equal(ids, pad)
+
+
+def aligned_positions(T, S, first):
+    """Positions of the queries `(T, 1)`, from `first` on, and of the keys `(1, S)`, from 0 on."""
+    query_positions = ops.expand_dims(ops.arange(T, dtype="int32") + ops.cast(first, "int32"), -1)
+    key_positions = ops.expand_dims(ops.arange(S, dtype="int32"), 0)
+    return query_positions, key_positions
+
+
+def first_causal_position(T, S):
+    """Position of the first query under a causal mask: with fewer queries than keys the last query stands at the last key.
+
+    Otherwise both start at 0, as in Keras.
+    """
+    return ops.maximum(S - T, 0)
+
+
+def causal_mask(query_positions, key_positions):
+    """Mask `(T, S)`: a query attends to keys at its own and earlier positions."""
+    return key_positions <= query_positions
+
+
+def window_mask(query_positions, key_positions, width):
+    """Mask `(T, S)`: a query attends to keys fewer than `width` positions away, on both sides."""
+    return ops.abs(query_positions - key_positions) < width
+
+
+def insert_head_axes(mask, rank):
+    """`mask (..., T, S)` with axes of size one inserted before the last two until it has `rank` axes."""
+    missing = rank - len(mask.shape)
+    if missing <= 0:
+        return mask
+    if len(mask.shape) == 2:
+        return mask  # (T, S) broadcasts as it is
+    return ops.expand_dims(mask, tuple(range(-3, -3 - missing, -1)))
+
+
+def merge_masks(rank, *, query_mask=None, value_mask=None, key_mask=None, attention_mask=None, position_masks=()):
+    """One mask that broadcasts to scores with `rank` axes, or `None` when everything may be attended.
+
+    Args:
+        rank: Number of axes of the scores, `(B, ..., T, S)`.
+        query_mask: `(B, ..., T)`; a query that is masked attends to nothing.
+        value_mask, key_mask: `(B, ..., S)`.
+        attention_mask: `(T, S)`, `(B, T, S)` or any shape up to `rank` axes that broadcasts to the scores; axes that
+            are missing, such as the one of the heads, are inserted before the last two.
+        position_masks: Masks `(T, S)` such as the causal one.
+    """
+    masks = list(position_masks)
+    if query_mask is not None:
+        masks.append(ops.expand_dims(query_mask, -1))  # (B, ..., T, 1)
+    for mask in (value_mask, key_mask):
+        if mask is not None:
+            masks.append(ops.expand_dims(mask, -2))  # (B, ..., 1, S)
+    if attention_mask is not None:
+        masks.append(attention_mask)
+    merged = None
+    for mask in masks:
+        mask = insert_head_axes(ops.cast(mask, "bool"), rank)
+        merged = mask if merged is None else ops.logical_and(merged, mask)
+    return merged
+
+
+def check_masks(query_shape, value_shape, *, query_mask=None, value_mask=None, key_mask=None, attention_mask=None):
+    """Raises when a mask cannot belong to a query `(B, ..., T, D)` and a value `(B, ..., S, E)`."""
+    for name, mask, shape in (
+        ("query_mask", query_mask, query_shape),
+        ("value_mask", value_mask, value_shape),
+        ("key_mask", key_mask, value_shape),
+    ):
+        if mask is not None and not (len(mask.shape) == len(shape) - 1 and _broadcasts(mask.shape, shape[:-1])):
+            raise ValueError(
+                f"`{name}` must have one entry for each position, shape {tuple(shape[:-1])} (True = attend). "
+                f"Received shape {tuple(mask.shape)}."
+            )
+    if attention_mask is not None:
+        T, S = query_shape[-2], value_shape[-2]
+        shape = tuple(attention_mask.shape)
+        if len(shape) < 2 or not _broadcasts(shape[-2:], (T, S)):
+            raise ValueError(
+                "`attention_mask` must have two to four axes and broadcast to the scores, (B, T, S) or (B, heads, T, S) "
+                f"with T={T} and S={S} (True = attend). Received shape {shape}. "
+                "Pass a padding mask (B, S) as `value_mask`."
+            )
+
+
+def _broadcasts(shape, target):
+    pairs = zip(reversed(tuple(shape)), reversed(tuple(target)), strict=False)
+    return len(shape) <= len(target) and all(one is None or two is None or one in (1, two) for one, two in pairs)
+
+
+def unmasked(mask, axis):
+    """True for each query (`axis=-1`) or key (`axis=-2`) that `mask (..., T, S)` uses at least once."""
+    return ops.any(mask, axis=axis)
+
+
+def zero_masked(tensor, used):
+    """`tensor (..., S, D)` with zeros, whatever stood there, at positions where `used (..., S)` is False."""
+    return ops.where(ops.expand_dims(used, -1), tensor, ops.zeros((), tensor.dtype))

@@ -1,0 +1,47 @@
+"""Softmax over the last axis under a mask: float32 inside, zeros where nothing may be attended."""
+
+import keras
+from keras import ops
+
+# Stands for "never" in scores, logits and log-probabilities: finite, so that no difference of two is NaN, and so far
+# below any real score that its exponential is exactly zero.
+LOWEST = -1e30
+
+
+def at_least_float32(tensor):
+    """`tensor` in float32, or unchanged where it is float64 already."""
+    return ops.cast(tensor, keras.backend.result_type(tensor.dtype, "float32"))
+
+
+def mask_scores(scores, mask=None):
+    """`scores (..., T, S)` with LOWEST wherever `mask` is False. Selected, not added: no sum can overflow."""
+    return scores if mask is None else ops.where(mask, scores, LOWEST)
+
+
+def masked_softmax(scores, mask=None):
+    """Softmax over the last axis of the positions where `mask` is True.
+
+    `weights[t, s] = exp(scores[t, s]) / sum over allowed s' of exp(scores[t, s'])`, and 0 where `mask` is False.
+
+    Args:
+        scores: Float tensor `(..., T, S)`.
+        mask: Boolean tensor that broadcasts to `scores`; True = attend. `None` allows everything.
+
+    Returns:
+        Tensor of the shape and type of `scores`, computed in float32 or better. Rows sum to one; a row in which
+        nothing may be attended is zero, and so is its gradient.
+
+    Example:
+        >>> masked_softmax(ops.array([[1.0, 2.0, 3.0]]), ops.array([[True, True, False]]))
+        [[0.2689, 0.7311, 0.0]]
+    """
+    weights = ops.softmax(mask_scores(at_least_float32(scores), mask), axis=-1)
+    if mask is not None:
+        weights = ops.where(mask, weights, 0.0)  # a fully masked row becomes zeros, not 1/S
+    return ops.cast(weights, scores.dtype)
+
+
+def masked_log_softmax(scores, mask=None):
+    """Logarithm of `masked_softmax` in float32 or better, with LOWEST where the probability is zero."""
+    log_weights = ops.log_softmax(mask_scores(at_least_float32(scores), mask), axis=-1)
+    return mask_scores(log_weights, mask)

@@ -1,0 +1,57 @@
+"""The interface of step one: a score is a function of one query and one key."""
+
+import keras
+
+from keras_attention.ops import at_least_float32
+from keras_attention.ops.shapes import check_rank
+
+
+class Score(keras.layers.Layer):
+    """Base class of the score functions.
+
+    A subclass writes `call(query, key)` and, when it has weights, `build(query_shape, key_shape)` and `get_config`.
+    Every axis left of the last two is batch, so the same score serves single-head attention `(B, T, D)` and
+    multi-head attention `(B, N, T, H)`; the heads then share the weights of the score.
+
+    Call arguments:
+        query: Float tensor of shape `(..., T, D_query)`.
+        key: Float tensor of shape `(..., S, D_key)`.
+
+    Returns:
+        Scores of shape `(..., T, S)` in float32, or float64 for float64 inputs: half precision would overflow.
+
+    Example:
+        >>> @keras.saving.register_keras_serializable(package="my_package")
+        ... class NegativeDistance(Score):
+        ...     def call(self, query, key):
+        ...         query, key = self.upcast(query, key)
+        ...         difference = query[..., :, None, :] - key[..., None, :, :]
+        ...         return -keras.ops.sum(keras.ops.square(difference), axis=-1)
+        >>> attention = SoftAttention(score=NegativeDistance())
+    """
+
+    def __init__(self, **kwargs):
+        # Without autocast the weights of the score stay in full precision under mixed policies.
+        super().__init__(autocast=False, **kwargs)
+        self.supports_masking = True
+
+    def build(self, query_shape, key_shape):
+        check_rank("query", query_shape, 2, "(..., T, D)")
+        check_rank("key", key_shape, 2, "(..., S, D)")
+        self.built = True
+
+    @staticmethod
+    def upcast(*tensors):
+        """The tensors in float32 or better."""
+        return tuple(at_least_float32(tensor) for tensor in tensors)
+
+    def compute_output_shape(self, query_shape, key_shape):
+        return (*query_shape[:-1], key_shape[-2])
+
+    def compute_output_spec(self, query, key):
+        dtype = keras.backend.result_type(query.dtype, key.dtype, "float32")
+        return keras.KerasTensor(self.compute_output_shape(query.shape, key.shape), dtype=dtype)
+
+    def compute_mask(self, query, previous_mask):
+        """None: the mask of the query `(B, T)` does not fit the scores; the attention layers pass masks on."""
+        return None

@@ -1,0 +1,121 @@
+"""Cross-entropy of integer targets, with or without smoothed labels."""
+
+import keras
+from keras import ops
+
+from keras_attention.ops.shapes import check_rate, sizes_differ
+from keras_attention.ops.softmax import LOWEST, mask_scores
+
+
+def smoothed_crossentropy(targets, logits, label_smoothing=0.0):
+    """Cross-entropy of each token, of which a share is spread evenly over the classes that may be chosen.
+
+    `loss = (1 - label_smoothing) · crossentropy[target] + label_smoothing · mean over allowed c of crossentropy[c]`
+    with `crossentropy[c] = logsumexp(logits) - logits[c]`.
+
+    Args:
+        targets: Integer tensor `(...)`.
+        logits: Float tensor `(..., V)`; a class that holds LOWEST (or -inf) is masked.
+        label_smoothing: Share in [0, 1).
+
+    Returns:
+        float32 tensor `(...)`. No tensor of one-hot targets is made.
+    """
+    allowed = logits > LOWEST / 2
+    logits = mask_scores(ops.cast(logits, "float32"), allowed)
+    in_vocabulary = ops.logical_and(targets >= 0, targets < ops.shape(logits)[-1])
+    targets = ops.where(in_vocabulary, targets, 0)
+    loss = crossentropy = ops.sparse_categorical_crossentropy(targets, logits, from_logits=True)
+    if label_smoothing:
+        count = ops.sum(ops.cast(allowed, "float32"), axis=-1)
+        mean = ops.sum(ops.where(allowed, logits, 0.0), axis=-1) / ops.maximum(count, 1.0)
+        uniform = ops.where(count > 0, ops.logsumexp(logits, axis=-1) - mean, crossentropy)
+        loss = (1.0 - label_smoothing) * crossentropy + label_smoothing * uniform
+    return ops.where(in_vocabulary, loss, -LOWEST)
+
+
+def check_targets(targets, logits):
+    """Raises unless `targets (...)` has one id for each row of `logits (..., V)`."""
+    target_shape, logits_shape = tuple(targets.shape), tuple(logits.shape)
+    same_rank = len(target_shape) == len(logits_shape) - 1
+    if not same_rank or any(map(sizes_differ, target_shape, logits_shape)):
+        raise ValueError(
+            "`y_true` must hold one integer for each row of `y_pred`: shapes `(...)` and `(..., V)`. Received y_true "
+            f"of shape {target_shape} and y_pred of shape {logits_shape}. Pass ids, not one-hot vectors, without a "
+            "last axis of size one."
+        )
+
+
+def spread_weights(sample_weight, targets):
+    """One weight for each token: `(B,)` or `(B, T)` -> the shape of `targets`. `None` stays `None`.
+
+    Keras itself aligns `(B,)` with the last axis, the tokens, and is silently wrong where B = T.
+    """
+    if sample_weight is None:
+        return None
+    sample_weight = ops.convert_to_tensor(sample_weight, dtype="float32")
+    for axis in range(len(sample_weight.shape), len(targets.shape)):
+        sample_weight = ops.expand_dims(sample_weight, axis)
+    return ops.broadcast_to(sample_weight, ops.shape(targets))
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class SmoothedCrossentropy(keras.losses.Loss):
+    """Cross-entropy between integer targets and logits, with label smoothing.
+
+    `loss = (1 - label_smoothing) · crossentropy[target] + label_smoothing · mean over allowed c of crossentropy[c]`
+    with `crossentropy[c] = logsumexp(logits) - logits[c]`.
+
+    A class whose logit is the package's LOWEST constant (or -inf) is masked, as are padded positions of a pointer: it
+    gets no share of the smoothing. The paper spreads over all classes, which with masked classes costs millions.
+
+    The loss is one value for each token, so that Keras leaves out masked tokens, applies sample weights and averages
+    over replicas by itself. A batch without a single real token gives 0. Where B of several replicas hold different
+    numbers of real tokens, `sample_weight` gives the result of one device and an implicit mask does not.
+
+    A target that can't be chosen, because its class is masked or its id is outside 0 ... V-1, costs about -LOWEST:
+    too much to be overlooked, yet finite, so that a weight of zero silences it. No backend can raise for a value inside
+    a compiled step. Where every class is masked, the loss is the logarithm of V; where every class is -inf it has no
+    finite gradient on some backends, so mask with LOWEST.
+
+    Args:
+        label_smoothing: Number in [0, 1), share of each target that is spread over all allowed classes. 0.1 in the
+            paper.
+        reduction: As in `keras.losses.Loss`.
+        name: String.
+
+    Call arguments:
+        y_true: Integer tensor of shape `(...)`, such as `(B, T)`; ids are exact up to 2^24.
+        y_pred: Float tensor of logits of shape `(..., V)`.
+        sample_weight: Float tensor `(B,)`, a weight for each example, or of the shape of `y_true`, one for each token.
+
+    Returns:
+        float32 scalar, or `(...)` with `reduction="none"`. All is computed in float32 without one-hot targets.
+
+    Raises:
+        ValueError: If the shapes don't match, or `label_smoothing` is outside [0, 1).
+
+    Example:
+        >>> loss = SmoothedCrossentropy(label_smoothing=0.1)
+        >>> float(loss(keras.ops.array([[0, 1]]), keras.ops.array([[[1.0, 2.0], [1.0, 2.0]]])))  # doctest: +ELLIPSIS
+        0.8132...
+
+    References:
+        Vaswani et al., 2017, section 5.4, arXiv:1706.03762; Szegedy et al., 2016, section 7, arXiv:1512.00567.
+    """
+
+    def __init__(self, label_smoothing=0.0, reduction="sum_over_batch_size", name="smoothed_crossentropy"):
+        super().__init__(name=name, reduction=reduction, dtype="float32")
+        check_rate("label_smoothing", label_smoothing)
+        self.label_smoothing = label_smoothing
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        y_true = ops.convert_to_tensor(y_true)
+        return super().__call__(y_true, y_pred, spread_weights(sample_weight, y_true))
+
+    def call(self, y_true, y_pred):
+        check_targets(y_true, y_pred)
+        return smoothed_crossentropy(ops.cast(y_true, "int32"), y_pred, self.label_smoothing)
+
+    def get_config(self):
+        return {**super().get_config(), "label_smoothing": self.label_smoothing}
