@@ -1,4 +1,4 @@
-"""Batches of text pairs for sequence-to-sequence models: read, tokenise, filter, cache, shuffle, bucket, pad, prefetch."""
+"""Batches of text pairs: read, tokenise, filter, keep in memory, shuffle, bucket by length, pad, prefetch."""
 
 import math
 import numbers
@@ -24,10 +24,12 @@ def training_batches(
     """Shuffled batches of pairs of similar length, for `model.fit`.
 
     Two pairs, `("abc", "xy")` and `("a", "z")`  ->  one batch,
-    `({"source": [[4, 5, 6], [4, 0, 0]], "target": [[1, 4, 5], [1, 6, 0]]}, [[4, 5, 2], [6, 2, 0]])` (0 pad, 1 start, 2 end)
+    `({"source": [[4, 5, 6], [4, 0, 0]], "target": [[1, 4, 5], [1, 6, 0]]}, [[4, 5, 2], [6, 2, 0]])`
+    (0 pad, 1 start, 2 end)
 
-    The pairs are read once, by this call, and their ids stay in memory. Every epoch draws another order, cuts it into pools
-    of 32 batches and sorts each pool by length, so that a batch needs little padding; then it shuffles the batches.
+    The pairs are read once, by this call, and their ids stay in memory. Every epoch draws another order, cuts it into
+    pools of 32 batches and sorts each pool by length, so that a batch needs little padding; then the batches are
+    shuffled.
 
     Args:
         pairs: Finite `tf.data.Dataset` of two strings, `(source text, target text)`.
@@ -39,13 +41,13 @@ def training_batches(
         seed: Integer or None; with an integer the order of every epoch can be repeated.
 
     Returns:
-        `tf.data.Dataset` of `({"source": (B, S), "target": (B, T)}, labels (B, T))`, all int32, whose `len` is the number of
-        batches. The target is the start symbol and the tokens, the labels are the tokens and the end symbol. Pairs with an
-        empty side are left out.
+        `tf.data.Dataset` of `({"source": (B, S), "target": (B, T)}, labels (B, T))`, all int32, whose `len` is the
+        number of batches. The target is the start symbol and the tokens, the labels are the tokens and the end symbol.
+        Pairs with an empty side are left out.
 
     Raises:
         TypeError: `pairs` is not a data set of two strings, or a tokeniser lacks the methods of one.
-        ValueError: A size or a length is not a positive integer, or no pair is left.
+        ValueError: A size or a length is not a positive integer, the pairs never end, or none is left.
     """
     source, target = read_tokens(
         pairs, source_tokenizer, target_tokenizer, batch_size, max_source_length, max_target_length
@@ -97,7 +99,8 @@ def read_tokens(pairs, source_tokenizer, target_tokenizer, batch_size, max_sourc
     if not any(source.nrows() for source, _ in chunks):
         raise ValueError(
             "No pair is left. `pairs` is empty, or every pair has an empty side or more tokens than "
-            f"max_source_length={max_source_length} or max_target_length={max_target_length}. Raise these or leave them out."
+            f"max_source_length={max_source_length} or max_target_length={max_target_length}. Raise these or leave them "
+            "out."
         )
     source, target = (tf.concat(side, axis=0) for side in zip(*chunks, strict=True))
     return source, target
@@ -113,7 +116,8 @@ def pad_rows(batches, source, target):
     """Batches of row numbers  ->  batches of padded rows
 
     `[0, 1]` of `[[7, 8], [7]]`, `[[5], [5, 6]]`  ->
-    `({"source": [[7, 8], [7, 0]], "target": [[1, 5, 0], [1, 5, 6]]}, [[5, 2, 0], [5, 6, 2]])`   (0 pad, 1 start, 2 end)
+    `({"source": [[7, 8], [7, 0]], "target": [[1, 5, 0], [1, 5, 6]]}, [[5, 2, 0], [5, 6, 2]])`
+    (0 pad, 1 start, 2 end)
     """
     column = tf.ones((target.nrows(), 1), tf.int32)
     inputs = tf.concat([START * column, target], axis=1)  # (N, None)
@@ -134,6 +138,8 @@ def check_pairs(pairs):
             f"{type(pairs).__name__} with elements {spec}. Map it first, such as "
             '`dataset.map(lambda example: (example["text"], example["date"]))`.'
         )
+    if pairs.cardinality() == tf.data.INFINITE_CARDINALITY:
+        raise ValueError("`pairs` must end. Received a data set that repeats for ever. Take off its `repeat()`.")
 
 
 def check_tokenizer(name, tokenizer):

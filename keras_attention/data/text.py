@@ -23,8 +23,8 @@ class Tokenizer(Protocol):
 
     - `vocabulary_size`: number of ids, the special ones included.
     - `tokenize(texts)`: strings `(B,)` -> `tf.RaggedTensor` of int32 ids `(B, None)`, without start and end.
-    - `detokenize(ids)`: integer ids `(B, L)`, padded or ragged -> strings `(B,)`. A text ends before its first end symbol;
-      pad and start are left out.
+    - `detokenize(ids)`: integer ids `(B, L)`, padded or ragged -> strings `(B,)`. A text ends before its first end
+      symbol; pad and start are left out.
     - `save(path)` writes one readable file; the class method `load(path)` reads it.
 
     Both conversions work on whole batches, eagerly and inside a `tf.function`.
@@ -45,14 +45,15 @@ class Tokenizer(Protocol):
 class CharacterTokenizer(tf.Module):
     """Tokeniser whose tokens are the characters of the text.
 
-    A character is a Unicode code point; the text is taken as it is, neither normalised nor lower-cased. Characters that are
-    not in the vocabulary become unknown, which is written "�". Bytes that are not UTF-8 become unknown as well.
+    A character is a Unicode code point; the text is taken as it is, neither normalised nor lower-cased. Characters that
+    are not in the vocabulary become unknown, which is written "�". So do bytes that are not UTF-8.
 
     Args:
         characters: Iterable of different characters. The first one has id 4.
 
     Attributes:
-        vocabulary: List of strings; entry `i` is the token with id `i`, `"[PAD]"`, `"[START]"`, `"[END]"` and `"�"` first.
+        vocabulary: List of strings; entry `i` is the token with id `i`. The first four are `"[PAD]"`, `"[START]"`,
+            `"[END]"` and `"�"`.
         vocabulary_size: Integer, length of `vocabulary`.
 
     Raises:
@@ -126,8 +127,8 @@ class CharacterTokenizer(tf.Module):
         ids = tf.convert_to_tensor(ids)
         if ids.shape.rank not in (None, 2) or not ids.dtype.is_integer:
             raise ValueError(
-                f"`ids` must be integers of shape (B, L). Received {ids.dtype.name} of shape {ids.shape}. Pass one row as "
-                "`ids[None]`; of logits take the `argmax` first."
+                f"`ids` must be integers of shape (B, L). Received {ids.dtype.name} of shape {ids.shape}. Pass one row "
+                "as `ids[None]`; of logits take the `argmax` first."
             )
         ended = tf.cumsum(tf.cast(ids == END, tf.int32), axis=1) > 0  # (B, L)
         silent = ended | (ids == PAD) | (ids == START)
@@ -150,7 +151,7 @@ class CharacterTokenizer(tf.Module):
         """Read the file that `save` wrote."""
         path = pathlib.Path(path)
         if not path.is_file():
-            raise FileNotFoundError(f"There is no tokeniser file at {path}. Write one with `tokenizer.save({str(path)!r})`.")
+            raise FileNotFoundError(f"There is no tokeniser file at {path}. Write it with `tokenizer.save` first.")
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             if content["tokenizer"] != "CharacterTokenizer":
@@ -158,18 +159,18 @@ class CharacterTokenizer(tf.Module):
             return cls(content["characters"])
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(
-                f"{path} is not a file that `CharacterTokenizer.save` wrote: {error}. Train and save the tokeniser again."
+                f"{path} is not a file that `CharacterTokenizer.save` wrote: {error}. Train and save a tokeniser again."
             ) from error
 
 
 def strings(texts):
     """`["ab", b"c", np.array([b"d", b"e"])]`  ->  `"ab"`, `"c"`, `"d"`, `"e"`"""
     for batch in texts:
-        for text in np.ravel(batch):
+        for text in np.asarray(batch, dtype=object).ravel():
             if not isinstance(text, (str, bytes)):
                 raise TypeError(
-                    f"`texts` must hold strings, bytes, or tensors and arrays of them. Received a {type(text).__name__}: "
-                    f"{text!r}. Map a data set to its texts first."
+                    "`texts` must hold strings, bytes, or tensors and arrays of them. Received a "
+                    f"{type(text).__name__}: {text!r}. Map a data set to its texts first."
                 )
             yield text if isinstance(text, str) else text.decode("utf-8", "replace")
 
@@ -177,12 +178,12 @@ def strings(texts):
 def check_characters(characters):
     """`["a", "b"]` passes; `[]`, `["ab"]`, `["a", "a"]` and `["�"]` do not."""
     if not characters:
-        raise ValueError("A tokeniser needs at least one character. Received none. Train it on texts that are not empty.")
+        raise ValueError("A tokeniser needs at least one character. Received none. Train on texts that are not empty.")
     seen = {REPLACEMENT}
     for character in characters:
         if not isinstance(character, str) or len(character) != 1 or character in seen:
             raise ValueError(
-                f"`characters` must be single characters, each there once, without {REPLACEMENT!r} (the unknown one). Received "
-                f"{character!r} among {len(characters)}. `CharacterTokenizer.train(texts)` collects them from text."
+                f"`characters` must be single characters, each there once, without {REPLACEMENT!r} (the unknown one). "
+                f"Received {character!r} among {len(characters)}. `CharacterTokenizer.train(texts)` collects them."
             )
         seen.add(character)

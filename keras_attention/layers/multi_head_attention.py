@@ -187,7 +187,7 @@ class MultiHeadAttention(keras.layers.Layer):
         self.built = True
 
     def _projection(self, name, equation, output_shape, bias_axes, activation=None):
-        return keras.layers.EinsumDense(
+        projection = keras.layers.EinsumDense(
             equation,
             output_shape=output_shape,
             bias_axes=bias_axes if self.use_bias else None,
@@ -202,6 +202,8 @@ class MultiHeadAttention(keras.layers.Layer):
             dtype=self.dtype_policy,
             name=name,
         )
+        projection.supports_masking = True  # else Keras warns that it loses the mask, which this layer handles itself
+        return projection
 
     def call(
         self,

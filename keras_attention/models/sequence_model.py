@@ -4,7 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attention.decoding import get
+from keras_attention import decoding
 from keras_attention.ops.shapes import check_positive_integer
 from keras_attention.tokens import START
 
@@ -26,7 +26,7 @@ class SequenceModel(keras.Model):
         """`generate` as a function of tensors, to be called inside a graph: `(tokens (B, max_length), scores (B,))`."""
         start = ops.full((ops.shape(source)[0],), START, dtype="int32")
         state = self.initial_state(source, max_length)
-        return get(sampler)(self.decode_step, state, start, max_length)
+        return decoding.get(sampler)(self.decode_step, state, start, max_length)
 
     def generate(self, inputs, max_length=64, sampler="greedy"):
         """Target sequences for a batch of sources, by one compiled call.
@@ -44,26 +44,14 @@ class SequenceModel(keras.Model):
             ValueError: If ids are outside the vocabulary.
         """
         check_positive_integer("max_length", max_length)
+        decoding.get(sampler)
         source = inputs["source"] if isinstance(inputs, dict) else inputs
         source = self.check_source(source)
         if source.shape[0] == 0:
             return np.zeros((0, max_length), "int32")
-        tokens, _ = self._generator(max_length, sampler).predict_on_batch(source)
-        return np.asarray(tokens)
-
-    def _generator(self, max_length, sampler):
-        # A closure, not an attribute that Keras tracks: the generator holds the model and must not be saved with it.
-        if not hasattr(self, "_find_generator"):
-            generators = {}
-
-            def find_generator(max_length, sampler):
-                key = (max_length, sampler)
-                if key not in generators:
-                    generators[key] = _Generator(self, max_length, sampler)
-                return generators[key]
-
-            self._find_generator = find_generator
-        return self._find_generator(max_length, sampler)
+        if not hasattr(self, "_compiled_searches"):
+            self._compiled_searches = _CompiledSearches(self)
+        return self._compiled_searches(source, max_length, sampler)
 
     def serving_signatures(self, max_length=64):
         """What `keras_attention.serving.export` writes: name -> (function of tensors, inputs). The first is the default."""
@@ -79,17 +67,34 @@ class SequenceModel(keras.Model):
         return {"translate_ids": (translate_ids, {"source": source}), "encode": (encode, {"source": source})}
 
 
-class _Generator(keras.Model):
-    """The decoding loop as a model, so that `predict_on_batch` compiles it on every backend."""
+class _Search(keras.Model):
+    """The decoding loop as a model of its own, so that `predict_on_batch` compiles it on every backend."""
 
     def __init__(self, model, max_length, sampler):
-        super().__init__()
+        super().__init__(name="search")
         self.model = model
         self.max_length = max_length
         self.sampler = sampler
 
     def call(self, source):
         return self.model.search(source, self.max_length, self.sampler)
+
+
+class _CompiledSearches:
+    """The searches of one model. A plain object, which Keras neither tracks nor saves with the model that it holds."""
+
+    def __init__(self, model):
+        self.model = model
+        self.searches = {}
+
+    def __call__(self, source, max_length, sampler):
+        key = (max_length, sampler)
+        if key not in self.searches:
+            search = _Search(self.model, max_length, sampler)
+            search.compile()
+            self.searches[key] = search
+        tokens, _ = self.searches[key].predict_on_batch(source)
+        return np.asarray(tokens)
 
 
 def check_ids(name, ids, vocabulary_size):

@@ -21,8 +21,9 @@ def smoothed_crossentropy(targets, logits, label_smoothing=0.0):
     Returns:
         float32 tensor `(...)`. No tensor of one-hot targets is made.
     """
+    logits = ops.cast(logits, "float32")
     allowed = logits > LOWEST / 2
-    logits = mask_scores(ops.cast(logits, "float32"), allowed)
+    logits = mask_scores(logits, allowed)
     in_vocabulary = ops.logical_and(targets >= 0, targets < ops.shape(logits)[-1])
     targets = ops.where(in_vocabulary, targets, 0)
     loss = crossentropy = ops.sparse_categorical_crossentropy(targets, logits, from_logits=True)
@@ -74,9 +75,8 @@ class SmoothedCrossentropy(keras.losses.Loss):
     numbers of real tokens, `sample_weight` gives the result of one device and an implicit mask does not.
 
     A target that can't be chosen, because its class is masked or its id is outside 0 ... V-1, costs about -LOWEST:
-    too much to be overlooked, yet finite, so that a weight of zero silences it. No backend can raise for a value inside
-    a compiled step. Where every class is masked, the loss is the logarithm of V; where every class is -inf it has no
-    finite gradient on some backends, so mask with LOWEST.
+    too much to be overlooked, yet finite with a finite gradient, so that a weight of zero silences it. (A compiled step
+    can't raise for a value.) Where every class is masked the loss is log V.
 
     Args:
         label_smoothing: Number in [0, 1), share of each target that is spread over all allowed classes. 0.1 in the

@@ -4,7 +4,7 @@ import numpy as np
 
 LOCALES = ("ar", "de", "el", "en_GB", "en_US", "es", "fr", "hi", "it", "ja", "ko", "nl", "pt", "ru", "zh")
 
-# CLDR's four standard formats, then two of its skeletons: abbreviated with the weekday, and numbers with the whole year.
+# CLDR's four standard formats, then two of its skeletons: abbreviated with weekday, and numbers with the whole year.
 STANDARD_STYLES = ("full", "long", "medium", "short")
 SKELETONS = {"weekday": "yMMMEd", "numeric": "yMd"}
 STYLES = (*STANDARD_STYLES, *SKELETONS)

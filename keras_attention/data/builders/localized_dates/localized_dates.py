@@ -16,16 +16,16 @@ from keras_attention.data.builders.localized_dates.date_writing import (
 
 DESCRIPTION = """\
 Dates of the Gregorian calendar as 15 locales in 7 scripts write them, each with the same date in ISO 8601:
-"mardi 3 mars 2015", "3/3/15" and "2015年3月3日" all stand for 2015-03-03. The texts are those of the Unicode CLDR, unchanged
-(with its no-break spaces and direction marks), in six styles: full, long, medium, short, weekday (skeleton yMMMEd) and
-numeric (skeleton yMd).
+"mardi 3 mars 2015", "3/3/15" and "2015年3月3日" all stand for 2015-03-03. The texts are those of the Unicode CLDR,
+unchanged (with its no-break spaces and direction marks), in six styles: full, long, medium, short, weekday (skeleton
+yMMMEd) and numeric (skeleton yMd).
 
-The dates are those of 1969 to 2068, the hundred years in which a year of two digits has exactly one meaning (POSIX strptime
-reads 69 as 1969 and 68 as 2068). A text that two dates of these years share in any locale and style, such as "3/4/15", is
-left out. So every text has one reading, and no text occurs twice.
+The dates are those of 1969 to 2068, the hundred years in which a year of two digits has exactly one meaning (POSIX
+strptime reads 69 as 1969 and 68 as 2068). A text that two dates of these years share in any locale and style, such as
+"3/4/15", is left out. So every text has one reading, and no text occurs twice.
 
-Each date is in one split only, written in two different ways. The choice depends on nothing but the configuration and the
-CLDR data of the installed Babel.
+Each date is in one split only, written in two different ways. The choice depends on nothing but the configuration and
+the CLDR data of the installed Babel.
 """
 
 CITATION = """\
@@ -36,7 +36,7 @@ CITATION = """\
 }
 """
 
-LICENSE = "Generated with Babel (BSD-3-Clause) from the Unicode CLDR (Unicode License v3, https://www.unicode.org/license.txt)."
+LICENSE = "Generated with Babel (BSD-3-Clause) from the CLDR (Unicode License v3, https://www.unicode.org/license.txt)."
 
 
 @dataclasses.dataclass(eq=False, kw_only=True)
@@ -53,8 +53,8 @@ class LocalizedDatesConfig(tfds.core.BuilderConfig):
 class LocalizedDates(tfds.core.GeneratorBasedBuilder):
     """`{"text": "mardi 3 mars 2015", "date": "2015-03-03", "locale": "fr", "style": "full"}`
 
-    `tfds.load("localized_dates", as_supervised=True)` gives the pairs `(text, date)`. `"localized_dates/tiny"` is a sample of
-    three years for tests.
+    `tfds.load("localized_dates", as_supervised=True)` gives the pairs `(text, date)`. `"localized_dates/tiny"` is a
+    sample of three years for tests.
     """
 
     VERSION = tfds.core.Version("1.0.0")
@@ -120,16 +120,15 @@ def dated_examples(years, texts_per_date, seed=0):
     """
     first, end = datetime.date(years[0], 1, 1), datetime.date(years[-1] + 1, 1, 1)
     dates = [first + datetime.timedelta(days) for days in range((end - first).days)]
-    writings = {
-        (locale, style): write_dates(dates, date_pattern(locale, style), locale) for locale in LOCALES for style in STYLES
-    }
+    ways = [(locale, style) for locale in LOCALES for style in STYLES]
+    writings = {(locale, style): write_dates(dates, date_pattern(locale, style), locale) for locale, style in ways}
     ambiguous = ambiguous_texts(writings)
 
     # `random()` is the one method whose numbers no version of Python may change: sorting by it shuffles.
     generator = random.Random(seed)
     examples = []
     for index in sorted(range(len(dates)), key=lambda _: generator.random()):
-        chosen, candidates = {}, list(writings)
+        chosen, candidates = {}, list(ways)
         while candidates and len(chosen) < texts_per_date:
             locale, style = candidates.pop(int(generator.random() * len(candidates)))
             text = writings[locale, style][index]

@@ -1,0 +1,259 @@
+"""One line for each public class: how to make it and how to call it.
+
+The contract tests run every check on every line and fail when a public class has none.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from keras_attention import alignments, layers, models, scores, training
+
+# Sizes of the axes, all different. W, the width of a Transformer block, is N heads of size two.
+SIZES = {"B": 2, "T": 3, "S": 5, "D": 7, "E": 11, "F": 23, "N": 17, "W": 34, "V": 19}
+OTHER_SIZES = {**SIZES, "B": 3, "T": 8, "S": 2}
+UNKNOWN_SIZES = {**SIZES, "B": None, "T": None, "S": None}
+
+# Base classes: users subclass them, nothing calls them.
+INTERFACES = {scores.Score, alignments.Alignment}
+
+PACKAGES = (scores, alignments, layers, models, training)
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """How to make and call one public class. Axes are letters of `SIZES`.
+
+    Attributes:
+        kind: The class.
+        options: Arguments of its constructor.
+        inputs: Call argument -> its axes. Empty for what is no layer.
+        output: Axes of the output.
+        weights: Axes of the attention weights, in the structure in which the layer returns them.
+        masks: Call argument -> axes, after the batch, of the positions that it masks. An argument of `vocabularies`
+            masks itself: its zeros are padding.
+        vocabularies: Argument that holds integer ids -> how many.
+        masked_by: The argument whose implicit mask the output carries on.
+        causal: The arguments whose positions come in order; a later one must not change an earlier output.
+        is_context: Whether the output is zero where nothing may be attended.
+        output_type: Type of the output where it is not the compute type.
+        variant: Tells two lines of one class apart.
+    """
+
+    kind: type
+    options: dict = dataclasses.field(default_factory=dict)
+    inputs: dict = dataclasses.field(default_factory=dict)
+    output: str = ""
+    weights: str | dict | None = None
+    masks: dict = dataclasses.field(default_factory=dict)
+    vocabularies: dict = dataclasses.field(default_factory=dict)
+    masked_by: str | None = None
+    causal: tuple = ()
+    is_context: bool = False
+    output_type: str | None = None
+    variant: str = ""
+
+    def __str__(self):
+        return f"{self.kind.__name__}-{self.variant}" if self.variant else self.kind.__name__
+
+    def make(self, **options):
+        return self.kind(**{**self.options, **options})
+
+    def arrays(self, sizes=SIZES, seed=7):
+        """Random inputs, real at every position."""
+        rng = np.random.default_rng(seed)
+        return {
+            name: rng.integers(4, self.vocabularies[name], shape_of(axes, sizes), dtype="int32")
+            if name in self.vocabularies
+            else rng.normal(size=shape_of(axes, sizes)).astype("float32")
+            for name, axes in self.inputs.items()
+        }
+
+    def full_masks(self, sizes=SIZES):
+        """Masks that keep everything."""
+        return {name: np.ones(shape_of("B" + axes, sizes), "bool") for name, axes in self.masks.items()}
+
+    def padding_masks(self, sizes=SIZES):
+        """Masks that drop the last position in the first row of the batch and the last but one in the others."""
+        masks = self.full_masks(sizes)
+        for mask in masks.values():
+            mask[0, ..., -1] = False
+            mask[1:, ..., -2] = False
+        return masks
+
+    def masked(self, arrays, masks):
+        """The call arguments: `arrays` under `masks`."""
+        arguments = dict(arrays)
+        for name, mask in masks.items():
+            arguments[name] = np.where(mask, arrays[name], 0).astype("int32") if name in self.vocabularies else mask
+        return arguments
+
+    def fill(self, arrays, name, mask, content):
+        """`arrays` with `content` at the positions that the mask called `name` drops."""
+        axes = self.masks[name]
+        return {
+            argument: np.where(mask.reshape(mask.shape + (1,) * (array.ndim - mask.ndim)), array, content)
+            if axes in self.inputs[argument]
+            else array
+            for argument, array in arrays.items()
+        }
+
+    def real_positions(self, masks):
+        """Mask that broadcasts to the output: True where the output belongs to a real position."""
+        real = np.ones((1,) * len(self.output), "bool")
+        for name, mask in masks.items():
+            if self.masks[name] in self.output:
+                real = real & mask.reshape(mask.shape + (1,) * (len(self.output) - mask.ndim))
+        return real
+
+
+def shape_of(axes, sizes=SIZES):
+    return tuple(sizes[axis] for axis in axes)
+
+
+_ATTENTION = {"masks": {"query_mask": "T", "value_mask": "S"}, "masked_by": "query", "causal": ("query", "value")}
+_SCORE = {"inputs": {"query": "BTD", "key": "BSD"}, "output": "BTS", "output_type": "float32"}
+_WIDE_SCORE = {**_SCORE, "inputs": {"query": "BTD", "key": "BSE"}}
+_POSITIONWISE = {"inputs": {"inputs": "BTD"}, "output": "BTD", "masked_by": "inputs"}
+_ENCODER_BLOCK = {
+    "inputs": {"inputs": "BTW"},
+    "output": "BTW",
+    "weights": "BNTT",
+    "masks": {"mask": "T"},
+    "masked_by": "inputs",
+    "causal": ("inputs",),
+}
+_DECODER_BLOCK = {
+    "inputs": {"target": "BTW", "source": "BSE"},
+    "output": "BTW",
+    "weights": {"self": "BNTT", "cross": "BNTS"},
+    "masks": {"target_mask": "T", "source_mask": "S"},
+    "masked_by": "target",
+    "causal": ("target",),
+}
+_TRANSFORMER = {
+    "inputs": {"source": "BS", "target": "BT"},
+    "output": "BTV",
+    "masks": {"source": "S", "target": "T"},
+    "masked_by": "target",
+    "causal": ("target",),
+    "output_type": "float32",
+}
+
+CASES = (
+    Case(scores.DotScore, **_SCORE),
+    Case(scores.ScaledDotScore, **_SCORE),
+    Case(scores.BilinearScore, {"kernel_initializer": "he_normal"}, **_WIDE_SCORE),
+    Case(scores.ConcatScore, {"units": 13}, **_WIDE_SCORE),
+    Case(scores.AdditiveScore, {"units": 13}, **_WIDE_SCORE),
+    Case(
+        alignments.Categorical,
+        inputs={"scores": "BTS"},
+        output="BTS",
+        masks={"mask": "TS"},
+        is_context=True,
+        output_type="float32",
+    ),
+    Case(
+        layers.SoftAttention,
+        inputs={"query": "BTD", "value": "BSE", "key": "BSD"},
+        output="BTE",
+        weights="BTS",
+        is_context=True,
+        **{**_ATTENTION, "masks": {**_ATTENTION["masks"], "key_mask": "S"}, "causal": ("query", "value", "key")},
+    ),
+    Case(
+        layers.SoftAttention,
+        {"score": scores.AdditiveScore(13), "dropout": 0.25, "seed": 5},
+        inputs={"query": "BTD", "value": "BSE"},
+        output="BTE",
+        weights="BTS",
+        is_context=True,
+        variant="additive",
+        **_ATTENTION,
+    ),
+    Case(
+        layers.MultiHeadAttention,
+        {"num_heads": 17, "key_dim": 3},
+        inputs={"query": "BTD", "value": "BSE"},
+        output="BTD",
+        weights="BNTS",
+        is_context=True,
+        **_ATTENTION,
+    ),
+    Case(
+        layers.MultiHeadAttention,
+        {"num_heads": 17, "key_dim": 3, "value_dim": 5, "output_shape": 23, "use_gate": True, "score": "concat"},
+        inputs={"query": "BTD", "value": "BSE", "key": "BSD"},
+        output="BTF",
+        weights="BNTS",
+        is_context=True,
+        variant="gate-concat",
+        **{**_ATTENTION, "causal": ("query", "value", "key")},
+    ),
+    Case(layers.FeedForward, {"intermediate_dim": 13, "activation": "gelu"}, **_POSITIONWISE),
+    Case(layers.SinusoidalPositionEncoding, {"max_wavelength": 500.0}, **_POSITIONWISE),
+    Case(layers.LearnedPositionEmbedding, {"max_length": 29}, **_POSITIONWISE),
+    Case(
+        layers.TokenEmbedding,
+        {"vocabulary_size": 19, "embedding_dim": 7},
+        inputs={"inputs": "BT"},
+        output="BTD",
+        masks={"inputs": "T"},
+        vocabularies={"inputs": 19},
+        masked_by="inputs",
+    ),
+    Case(layers.TransformerEncoderBlock, {"num_heads": 17, "intermediate_dim": 13}, **_ENCODER_BLOCK),
+    Case(
+        layers.TransformerEncoderBlock,
+        {"num_heads": 17, "intermediate_dim": 13, "normalize_first": True, "score": "bilinear", "activation": "gelu"},
+        variant="first-bilinear",
+        **_ENCODER_BLOCK,
+    ),
+    Case(layers.TransformerDecoderBlock, {"num_heads": 17, "intermediate_dim": 13}, **_DECODER_BLOCK),
+    Case(
+        layers.TransformerDecoderBlock,
+        {"num_heads": 17, "intermediate_dim": 13, "normalize_first": True, "score": "additive", "seed": 5},
+        variant="first-additive",
+        **_DECODER_BLOCK,
+    ),
+    Case(
+        models.Transformer,
+        {
+            "source_vocabulary_size": 29,
+            "target_vocabulary_size": 19,
+            "num_layers": 1,
+            "num_heads": 17,
+            "hidden_dim": 34,
+            "intermediate_dim": 13,
+            "dropout": 0.25,
+        },
+        vocabularies={"source": 29, "target": 19},
+        **_TRANSFORMER,
+    ),
+    Case(
+        models.Transformer,
+        {
+            "source_vocabulary_size": 19,
+            "num_layers": 1,
+            "num_heads": 17,
+            "hidden_dim": 34,
+            "intermediate_dim": 13,
+            "normalize_first": True,
+            "tie_embeddings": True,
+            "score": "additive",
+        },
+        vocabularies={"source": 19, "target": 19},
+        variant="first-tied-additive",
+        **_TRANSFORMER,
+    ),
+    Case(training.SmoothedCrossentropy, {"label_smoothing": 0.1, "reduction": "none", "name": "loss"}),
+    Case(training.TokenAccuracy, {"name": "tokens"}),
+    Case(training.SequenceAccuracy, {"name": "sequences"}),
+    Case(training.WarmupInverseSquareRoot, {"hidden_dim": 34, "warmup_steps": 13, "scale": 0.5}),
+)
+
+LAYER_CASES = tuple(case for case in CASES if case.inputs)
+MASKED_CASES = tuple(case for case in LAYER_CASES if case.masks)
+WEIGHTS_CASES = tuple(case for case in LAYER_CASES if case.weights)
+CAUSAL_CASES = tuple(case for case in LAYER_CASES if case.causal)

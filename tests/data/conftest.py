@@ -1,0 +1,20 @@
+import pytest
+import tensorflow_datasets as tfds
+
+from keras_attention.data import CharacterTokenizer
+
+
+@pytest.fixture(scope="session")
+def tiny_dates(tmp_path_factory):
+    """All splits of `localized_dates/tiny` as lists of examples whose values are strings."""
+    splits = tfds.load("localized_dates/tiny", data_dir=tmp_path_factory.mktemp("tfds"))
+    return {
+        split: [{name: value.decode() for name, value in example.items()} for example in examples.as_numpy_iterator()]
+        for split, examples in splits.items()
+    }
+
+
+@pytest.fixture
+def letters():
+    """Tokeniser of the letters a to g, whose ids are 4 to 10."""
+    return CharacterTokenizer("abcdefg")
