@@ -22,7 +22,8 @@ def greedy_search(step, state, start, max_length, end=END, pad=PAD):
 
     Args:
         step: Function `(tokens, state) -> (logits, state)` that takes the tokens emitted last, int32 `(B,)`, and returns
-            logits `(B, V)` for the next ones. Once a sequence has ended it is given `pad`, and its logits are ignored.
+            logits `(B, V)` for the next ones. A sequence that has ended is given `end` once and then `pad`; its logits are
+            ignored.
         state: Nest (tuples, lists, dicts) of tensors, batch first, and scalars; `()` if there is none. Structure, shapes
             and dtypes stay the same from step to step.
         start: Integer tensor `(B,)`, the start symbols.
@@ -63,7 +64,7 @@ def greedy_search(step, state, start, max_length, end=END, pad=PAD):
     def extend(index, tokens, live, output, scores, state):
         log_probabilities, state = next_log_probabilities(step, tokens, state)  # (B, V)
         if pad != end:
-            log_probabilities = mask_scores(log_probabilities, ops.arange(log_probabilities.shape[-1]) != pad)
+            log_probabilities = mask_scores(log_probabilities, ops.arange(ops.shape(log_probabilities)[-1]) != pad)
         best = ops.cast(ops.argmax(log_probabilities, axis=-1), "int32")
         tokens = ops.where(live, best, pad)
         scores = scores + ops.where(live, ops.max(log_probabilities, axis=-1), 0.0)

@@ -62,8 +62,8 @@ def next_log_probabilities(step, tokens, state):
             "`step` must return the state in the structure in which it came. Received: "
             f"{_structure(state)}, returned: {_structure(next_state)}."
         ) from error
-    log_probabilities = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
-    return log_probabilities, keras.tree.map_structure(_same_form, state, next_state)
+    logits = _fix_shape(ops.cast(logits, "float32"), (ops.shape(tokens)[0], ops.shape(logits)[1]))
+    return ops.log_softmax(logits, axis=-1), keras.tree.map_structure(_same_form, state, next_state)
 
 
 def _structure(state):
@@ -81,5 +81,9 @@ def _same_form(before, after):
             f"{shapes[0]} of {dtypes[0]}, returned shape {shapes[1]} of {dtypes[1]}. Write into a tensor of the full "
             "length that is made before the search, instead of growing one."
         )
-    # A size that became unknown on the way would not fit the loop of TensorFlow.
-    return after if shapes[0] == shapes[1] else ops.reshape(after, ops.shape(before))
+    return _fix_shape(after, ops.shape(before))
+
+
+def _fix_shape(tensor, shape):
+    """`tensor` with the static sizes of `shape`: a size that became unknown on the way does not fit TensorFlow's loop."""
+    return ops.reshape(tensor, shape) if None in tuple(tensor.shape) else tensor

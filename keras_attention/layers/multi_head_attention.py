@@ -166,31 +166,26 @@ class MultiHeadAttention(keras.layers.Layer):
             check_known_width(name, shape)
         N, H, E = self.num_heads, self.key_dim, self.value_dim
         output_shape = self._output_shape or (query_shape[-1],)
-        features = "xyz"[: len(output_shape)]
-        self.query_dense = self._projection("query", "...d,dnh->...nh", (N, H), "nh")
-        self.query_dense.build(query_shape)
-        self.key_dense = self._projection("key", "...d,dnh->...nh", (N, H), "nh")
-        self.key_dense.build(key_shape)
+        self.query_dense = self._projection("query", query_shape, (N, H))
+        self.key_dense = self._projection("key", key_shape, (N, H))
         if self.use_gate:
-            self.gate_dense = self._projection("gate", "...d,dne->...ne", (N, E), "ne", activation="sigmoid")
-            self.gate_dense.build(query_shape)
-        self.value_dense = self._projection("value", "...d,dne->...ne", (N, E), "ne")
-        self.value_dense.build(value_shape)
-        self.output_dense = self._projection(
-            "attention_output", f"...ne,ne{features}->...{features}", output_shape, features
-        )
-        self.output_dense.build((*query_shape[:-1], N, E))
+            self.gate_dense = self._projection("gate", query_shape, (N, E), activation="sigmoid")
+        self.value_dense = self._projection("value", value_shape, (N, E))
+        self.output_dense = self._projection("attention_output", (*query_shape[:-1], N, E), output_shape, contracted=2)
         self.dropout_layer = keras.layers.Dropout(self.dropout, seed=self.seed, dtype=self.dtype_policy)
         batch_shape, T, S = query_shape[:-2], query_shape[-2], value_shape[-2]
         self.score.build((*batch_shape, N, T, H), (*batch_shape, N, S, H))
         self.alignment.build((*batch_shape, N, T, S))
         self.built = True
 
-    def _projection(self, name, equation, output_shape, bias_axes, activation=None):
+    def _projection(self, name, inputs_shape, output_shape, contracted=1, activation=None):
+        """Dense layer from the last axes of the inputs, `contracted` of them, to `output_shape`."""
+        # Every axis has a letter: the gradient of a kernel whose equation says "..." is fifty times slower in TensorFlow.
+        batch, inner, outer = "abcdefg"[: len(inputs_shape) - contracted], "xy"[:contracted], "nopq"[: len(output_shape)]
         projection = keras.layers.EinsumDense(
-            equation,
-            output_shape=output_shape,
-            bias_axes=bias_axes if self.use_bias else None,
+            f"{batch}{inner},{inner}{outer}->{batch}{outer}",
+            output_shape=(*[None] * (len(batch) - 1), *output_shape),
+            bias_axes=outer if self.use_bias else None,
             activation=activation,
             kernel_initializer=fresh(self.kernel_initializer),
             bias_initializer=fresh(self.bias_initializer),
@@ -203,6 +198,7 @@ class MultiHeadAttention(keras.layers.Layer):
             name=name,
         )
         projection.supports_masking = True  # else Keras warns that it loses the mask, which this layer handles itself
+        projection.build(inputs_shape)
         return projection
 
     def call(

@@ -67,7 +67,7 @@ class TokenEmbedding(keras.layers.Layer):
     def call(self, inputs, reverse=False):
         if reverse:
             table = ops.cast(self.embeddings, "float32")
-            return ops.einsum("...td,vd->...tv", ops.cast(inputs, "float32"), table)
+            return ops.matmul(ops.cast(inputs, "float32"), ops.transpose(table))  # (..., T, V)
         if keras.backend.is_float_dtype(inputs.dtype):
             raise TypeError(
                 f"Token ids must be integers. Received dtype {inputs.dtype} and shape {tuple(inputs.shape)}. "

@@ -122,9 +122,7 @@ class TransformerDecoderBlock(TransformerBlock):
             slots = T if cache is None else cache["self"]["key"].shape[-2]
             S = source.shape[-2] if cache is None else cache["cross"]["key"].shape[-2]
             shapes = {"self": (B, self.num_heads, T, slots), "cross": (B, self.num_heads, T, S)}
-            outputs.append(
-                {name: keras.KerasTensor(shape, dtype=self.compute_dtype) for name, shape in shapes.items()}
-            )
+            outputs.append({name: keras.KerasTensor(shape, dtype=self.compute_dtype) for name, shape in shapes.items()})
         if cache is not None:
             outputs.append(keras.tree.map_structure(lambda slots: keras.KerasTensor(slots.shape, slots.dtype), cache))
         return tuple(outputs) if len(outputs) > 1 else outputs[0]

@@ -107,9 +107,7 @@ class Transformer(SequenceModel):
             "normalize_first": normalize_first,
             "dtype": dtype,
         }
-        self.target_embedding = TokenEmbedding(
-            target_vocabulary_size, hidden_dim, dtype=dtype, name="target_embedding"
-        )
+        self.target_embedding = TokenEmbedding(target_vocabulary_size, hidden_dim, dtype=dtype, name="target_embedding")
         if tie_embeddings and one_vocabulary:
             self.source_embedding = self.target_embedding
         else:
@@ -142,7 +140,9 @@ class Transformer(SequenceModel):
 
         # === Functional graph ===
         inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in ("source", "target")}
-        super().__init__(inputs=inputs, outputs=self.decode(inputs["target"], *self._encode(inputs["source"])), **kwargs)
+        super().__init__(
+            inputs=inputs, outputs=self.decode(inputs["target"], *self._encode(inputs["source"])), **kwargs
+        )
 
     # === Forward ===
 

@@ -10,10 +10,10 @@ from keras_attention.scores.score import Score
 
 def additive_scores(query, key, query_kernel, key_kernel, vector):
     """`scores[t, s] = vector · tanh(query[t] · query_kernel + key[s] · key_kernel)` -> `(..., T, S)`."""
-    query = ops.einsum("...td,du->...tu", query, query_kernel)
-    key = ops.einsum("...sd,du->...su", key, key_kernel)
+    query = ops.matmul(query, query_kernel)  # (..., T, U)
+    key = ops.matmul(key, key_kernel)  # (..., S, U)
     hidden = ops.tanh(query[..., :, None, :] + key[..., None, :, :])  # (..., T, S, U)
-    return ops.einsum("...tsu,u->...ts", hidden, vector)
+    return ops.matmul(hidden, vector)  # (..., T, S)
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

@@ -10,7 +10,7 @@ from keras_attention.scores.score import Score
 
 def bilinear_scores(query, key, kernel):
     """`scores[t, s] = query[t] · kernel · key[s]`, `(..., T, D_query)`, `(..., S, D_key)` -> `(..., T, S)`."""
-    return dot_scores(ops.einsum("...td,de->...te", query, kernel), key)
+    return dot_scores(ops.matmul(query, kernel), key)
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

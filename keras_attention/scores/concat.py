@@ -1,7 +1,6 @@
 """Concat score: query and key side by side through one layer."""
 
 import keras
-from keras import ops
 
 from keras_attention.ops.initializers import fresh
 from keras_attention.ops.shapes import check_known_width, check_positive_integer

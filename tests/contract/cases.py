@@ -4,8 +4,10 @@ The contract tests run every check on every line and fail when a public class ha
 """
 
 import dataclasses
+import inspect
 
 import numpy as np
+import pytest
 
 from keras_attention import alignments, layers, models, scores, training
 
@@ -20,7 +22,7 @@ INTERFACES = {scores.Score, alignments.Alignment}
 PACKAGES = (scores, alignments, layers, models, training)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Case:
     """How to make and call one public class. Axes are letters of `SIZES`.
 
@@ -55,6 +57,11 @@ class Case:
 
     def __str__(self):
         return f"{self.kind.__name__}-{self.variant}" if self.variant else self.kind.__name__
+
+    @property
+    def self_weights(self):
+        """Axes of the weights of self-attention, where the layer has several kinds."""
+        return self.weights["self"] if isinstance(self.weights, dict) else self.weights
 
     def make(self, **options):
         return self.kind(**{**self.options, **options})
@@ -97,6 +104,15 @@ class Case:
             else array
             for argument, array in arrays.items()
         }
+
+    def positions(self, arrays, name, mask):
+        """Of each array the positions of which the mask called `name` speaks, where `mask` is True."""
+        return [arrays[argument][mask] for argument, axes in self.inputs.items() if self.masks[name] in axes]
+
+    @staticmethod
+    def argument_of(mask_name):
+        """The argument whose implicit mask arrives under `mask_name`."""
+        return "inputs" if mask_name == "mask" else mask_name.removesuffix("_mask")
 
     def real_positions(self, masks):
         """Mask that broadcasts to the output: True where the output belongs to a real position."""
@@ -164,7 +180,7 @@ CASES = (
     ),
     Case(
         layers.SoftAttention,
-        {"score": scores.AdditiveScore(13), "dropout": 0.25, "seed": 5},
+        {"score": "additive", "dropout": 0.25, "seed": 5},
         inputs={"query": "BTD", "value": "BSE"},
         output="BTE",
         weights="BTS",
@@ -254,6 +270,13 @@ CASES = (
 )
 
 LAYER_CASES = tuple(case for case in CASES if case.inputs)
+ONE_OF_EACH = tuple(case for case in LAYER_CASES if not case.variant)
 MASKED_CASES = tuple(case for case in LAYER_CASES if case.masks)
 WEIGHTS_CASES = tuple(case for case in LAYER_CASES if case.weights)
 CAUSAL_CASES = tuple(case for case in LAYER_CASES if case.causal)
+DROPOUT_CASES = tuple(case for case in LAYER_CASES if "dropout" in inspect.signature(case.kind).parameters)
+
+
+def each(cases):
+    """Runs a test once for each of the cases."""
+    return pytest.mark.parametrize("case", list(cases), ids=str)

@@ -50,7 +50,8 @@ def test_replacement_character_is_the_unknown_one():
 
 
 @pytest.mark.parametrize(
-    "text", ["mardi 3 mars", "2015年3月3日", "3 марта 2015\u202fг.", "03\u200f/03", "मंगलवार", "a😀b", "a\0b\0", "👩\u200d🔬", " ", ""]
+    "text",
+    ["mardi 3 mars", "2015年3月3日", "3 марта 2015\u202fг.", "03\u200f/03", "मंगलवार", "a😀b", "👩\u200d🔬", "a\0b\0", " ", ""],
 )
 def test_text_comes_back(text):
     tokenizer = CharacterTokenizer.train(["x", text])

@@ -1,10 +1,12 @@
+import doctest
+
 import keras
 import numpy as np
 import pytest
 from keras import ops
 
 from keras_attention.ops import LOWEST
-from keras_attention.training import SmoothedCrossentropy
+from keras_attention.training import SmoothedCrossentropy, losses
 from keras_attention.training.losses import smoothed_crossentropy
 
 
@@ -198,3 +200,7 @@ def test_targets_of_another_shape_are_an_error(shape):
 def test_smoothing_outside_the_unit_interval_is_an_error(value):
     with pytest.raises(ValueError, match=rf"`label_smoothing` must be a number in \[0, 1\). Received: {value}"):
         SmoothedCrossentropy(value)
+
+
+def test_the_example_of_the_manual_is_true():
+    assert doctest.testmod(losses).failed == 0

@@ -1,9 +1,11 @@
+import doctest
+
 import keras
 import numpy as np
 import pytest
 from keras import ops
 
-from keras_attention.training import SequenceAccuracy, SmoothedCrossentropy, TokenAccuracy
+from keras_attention.training import SequenceAccuracy, SmoothedCrossentropy, TokenAccuracy, metrics
 
 TARGETS = np.array([[3, 4, 0], [4, 0, 0], [3, 3, 3]])
 # Right at: yes yes no, yes no no, yes no yes.
@@ -112,7 +114,7 @@ def test_config_round_trip_and_reset(metric_class):
 
 def test_compiled_metrics_are_saved_with_the_model(tmp_path):
     model = echo_model()
-    model.compile(loss=SmoothedCrossentropy(), metrics=[SequenceAccuracy()])
+    model.compile(optimizer="sgd", loss=SmoothedCrossentropy(), metrics=[SequenceAccuracy()])
     model.evaluate(TARGETS, TARGETS, verbose=0)
     model.save(tmp_path / "model.keras")
     model = keras.models.load_model(tmp_path / "model.keras")
@@ -127,3 +129,7 @@ def test_targets_of_another_shape_are_an_error():
 def test_sequence_accuracy_needs_an_axis_of_tokens():
     with pytest.raises(ValueError, match=r"at least two axes. Received y_true of shape \(3,\). Use TokenAccuracy"):
         SequenceAccuracy().update_state(ops.convert_to_tensor(TARGETS[0]), LOGITS[0])
+
+
+def test_the_example_of_the_manual_is_true():
+    assert doctest.testmod(metrics).failed == 0

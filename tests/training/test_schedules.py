@@ -1,9 +1,11 @@
+import doctest
+
 import keras
 import numpy as np
 import pytest
 from keras import ops
 
-from keras_attention.training import WarmupInverseSquareRoot
+from keras_attention.training import WarmupInverseSquareRoot, schedules
 
 
 def paper(step_num, hidden_dim, warmup_steps, scale=1.0):
@@ -39,7 +41,12 @@ def test_first_update_moves_the_weights_by_the_first_rate():
     np.testing.assert_allclose(np.diff(weights), [paper(number, 4, 4) for number in range(1, 7)], rtol=1e-4)
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
+NO_COMPILER = pytest.mark.skipif(
+    keras.backend.backend() == "torch", reason="torch.compile needs a C++ compiler and warns of its own deprecations"
+)
+
+
+@pytest.mark.parametrize("jit_compile", [False, pytest.param(True, marks=NO_COMPILER)])
 def test_compiled_model_keeps_schedule_and_step_in_its_file(tmp_path, jit_compile):
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
     model.compile(keras.optimizers.Adam(WarmupInverseSquareRoot(7, 5, 2.0)), loss="mse", jit_compile=jit_compile)
@@ -71,3 +78,7 @@ def test_sizes_must_be_positive_integers(name, value, error):
 def test_scale_must_be_positive(value, error):
     with pytest.raises(error, match=f"`scale` must be a positive number. Received: {value!r}"):
         WarmupInverseSquareRoot(512, scale=value)
+
+
+def test_the_example_of_the_manual_is_true():
+    assert doctest.testmod(schedules).failed == 0

@@ -1,0 +1,162 @@
+"""Dates in 15 languages to ISO 8601 with a small Transformer: data, model, training, decoding, export, a served answer.
+
+    python examples/translate_dates.py                # minutes on two cores
+    python examples/translate_dates.py --smoke        # the same path in seconds, learning nothing
+
+"mardi 3 mars 2015" -> "2015-03-03". Everything is written into the folder that `--output` names.
+"""
+
+import argparse
+import collections
+import contextlib
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # no messages about drivers that this machine does not have
+
+import keras
+import numpy as np
+import tensorflow as tf
+import tensorflow_datasets as tfds
+
+from keras_attention import serving
+from keras_attention.data import CharacterTokenizer, evaluation_batches, training_batches
+from keras_attention.models import Transformer
+from keras_attention.tokens import END, START
+from keras_attention.training import SequenceAccuracy, SmoothedCrossentropy, TokenAccuracy, WarmupInverseSquareRoot
+from keras_attention.visualization import plot_attention_grid
+
+REQUESTS = ["mardi 3 mars 2015", "2015年3月3日", "Tuesday, March 3, 2015", "3. Februar 1999", "03.03.2015"]
+LENGTH = 11  # "2015-03-03" and the end symbol
+
+SERVE = """
+import sys
+sys.modules["keras"] = sys.modules["keras_attention"] = None  # from here on neither can be imported
+import tensorflow as tf
+served = tf.saved_model.load(sys.argv[1]).signatures["serving_default"](text=tf.constant(sys.argv[2:]))
+for request, text, score in zip(sys.argv[2:], served["text"].numpy(), served["scores"].numpy()):
+    print(f"  {request!r:28} -> {text.decode()}   (log-probability {score:.3f})")
+"""
+
+
+def main():
+    arguments = parse_arguments()
+    began = time.monotonic()
+    output = pathlib.Path(arguments.output)
+    output.mkdir(parents=True, exist_ok=True)
+    keras.utils.set_random_seed(1)
+    keras.config.set_dtype_policy(arguments.precision)
+    print(f"Devices: {', '.join(keras.distribution.list_devices())}; precision: {arguments.precision}")
+
+    # === Data ===
+    name = "localized_dates/tiny" if arguments.smoke else "localized_dates"
+    examples = tfds.load(name, data_dir=output / "data", batch_size=-1)  # split -> feature -> one tensor of all texts
+    pairs = {
+        split: tf.data.Dataset.from_tensor_slices((features["text"], features["date"]))
+        for split, features in examples.items()
+    }
+    source_tokenizer = CharacterTokenizer.train([examples["train"]["text"]])
+    target_tokenizer = CharacterTokenizer.train([examples["train"]["date"]])
+    source_tokenizer.save(output / "source_tokenizer.json")
+    target_tokenizer.save(output / "target_tokenizer.json")
+    tokenizers = (source_tokenizer, target_tokenizer)
+    train = training_batches(pairs["train"], *tokenizers, batch_size=arguments.batch_size, seed=1)
+    validation = evaluation_batches(pairs["validation"], *tokenizers, batch_size=500)
+
+    # === Model ===
+    with strategy_scope(arguments.strategy):
+        model = Transformer(
+            source_tokenizer.vocabulary_size,
+            target_tokenizer.vocabulary_size,
+            num_layers=2,
+            num_heads=4,
+            hidden_dim=128,
+            intermediate_dim=256,
+            dropout=0.0,
+            normalize_first=True,
+            seed=1,
+        )
+        model.compile(
+            optimizer=keras.optimizers.Adam(WarmupInverseSquareRoot(128, warmup_steps=400, scale=0.5), beta_2=0.98),
+            loss=SmoothedCrossentropy(),
+            metrics=[TokenAccuracy(), SequenceAccuracy()],
+            jit_compile={"on": True, "off": False, "auto": "auto"}[arguments.jit],
+        )
+
+    # === Train ===
+    epochs = 1 if arguments.smoke else arguments.epochs
+    model.fit(train, validation_data=validation, epochs=epochs, shuffle=False)  # the batches come shuffled
+    model.save(output / "model.keras")
+
+    # === Use ===
+    print_exact_match(model, examples["test"], *tokenizers)
+    save_alignment(model, REQUESTS[0], "2015-03-03", *tokenizers, output / "alignment.png")
+
+    # === Export, and serve without Keras ===
+    version = serving.export(model, output / "served", *tokenizers, max_length=LENGTH)
+    print("Answers of the SavedModel, in a process of its own without Keras:")
+    subprocess.run([sys.executable, "-c", SERVE, version, *REQUESTS], check=True)
+
+    print(f"From the start to the served answer: {time.monotonic() - began:.0f} s. Here it all lies:")
+    for what, where in (
+        ("data set", "data"),
+        ("model", "model.keras"),
+        ("tokenisers", "source_tokenizer.json, target_tokenizer.json"),
+        ("alignment", "alignment.png"),
+    ):
+        print(f"  {what:10} {output / where}")
+    print(f"  SavedModel {version}")
+
+
+def print_exact_match(model, examples, source_tokenizer, target_tokenizer):
+    """Greedy decoding of every text; the share of exactly right dates, by locale and in all."""
+    right = collections.defaultdict(list)
+    for batch in tf.data.Dataset.from_tensor_slices(examples).batch(500):
+        source = source_tokenizer.tokenize(batch["text"]).to_tensor()
+        answers = target_tokenizer.detokenize(model.generate(source, max_length=LENGTH))
+        for locale, is_right in zip(batch["locale"].numpy(), (answers == batch["date"]).numpy(), strict=True):
+            right[locale.decode()].append(is_right)
+    print("Exact match on held-out dates:")
+    for locale, results in sorted(right.items()):
+        print(f"  {locale:6} {np.mean(results):7.2%} of {len(results)}")
+    everything = np.concatenate(list(right.values()))
+    print(f"  all    {everything.mean():7.2%} of {len(everything)}")
+
+
+def save_alignment(model, text, date, source_tokenizer, target_tokenizer, path):
+    """Heat maps of the attention of the decoder's layers to the source, one for each head."""
+    source = source_tokenizer.tokenize([text]).to_tensor()
+    target = tf.concat([[[START]], target_tokenizer.tokenize([date]).to_tensor()], axis=1)
+    weights = model.attention_weights({"source": source, "target": target})["decoder_cross"]
+    grid = np.stack([keras.ops.convert_to_numpy(layer[0]) for layer in weights])  # (layers, N, T, S)
+    written = [*date, target_tokenizer.vocabulary[END]]
+    plot_attention_grid(grid, query_tokens=written, key_tokens=list(text)).savefig(path, dpi=100)
+
+
+def strategy_scope(name):
+    return tf.distribute.MirroredStrategy().scope() if name == "mirrored" else contextlib.nullcontext()
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--output", default="dates", help="folder for everything that is written (default: %(default)s)"
+    )
+    parser.add_argument("--epochs", type=int, default=6, help="default: %(default)s")
+    parser.add_argument("--batch-size", type=int, default=128, help="default: %(default)s")
+    parser.add_argument("--precision", choices=("float32", "mixed_bfloat16", "mixed_float16"), default="float32")
+    parser.add_argument("--jit", choices=("auto", "on", "off"), default="auto", help="compile with XLA")
+    parser.add_argument(
+        "--strategy", choices=("none", "mirrored"), default="none", help="mirrored: all GPUs of this machine"
+    )
+    parser.add_argument(
+        "--smoke", action="store_true", help="a tiny data set and one epoch, to see that everything runs"
+    )
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""Calls of a case on any backend: plain, inside a functional model, and for its gradients."""
+
+import functools
+import inspect
+
+import keras
+import numpy as np
+from contract.cases import SIZES, shape_of
+
+TRACED = {"B": None, "T": None, "S": None}
+
+
+def call(layer, arguments, **options):
+    """Models take one dictionary, layers take arguments."""
+    if isinstance(layer, keras.Model):
+        return layer(arguments, **options)
+    return layer(**arguments, **options)
+
+
+def arrays_of(outputs):
+    return keras.tree.map_structure(keras.ops.convert_to_numpy, outputs)
+
+
+def results(layer, arguments, **options):
+    """The outputs of an eager call, as NumPy arrays."""
+    tensors = {name: keras.ops.convert_to_tensor(array) for name, array in arguments.items()}
+    return arrays_of(call(layer, tensors, **options))
+
+
+@functools.cache
+def built(case, **options):
+    """The layer of a case, called once; made once for all tests, which must not change its weights."""
+    layer = case.make(**options)
+    results(layer, case.arrays())
+    return layer
+
+
+def accepts(layer, argument):
+    return argument in inspect.signature(layer.call).parameters
+
+
+def symbolic_arguments(case, sizes, masks=True):
+    """A `keras.Input` for each argument; axes whose size is None stay unknown."""
+    batch, *_ = shape_of("B", sizes)
+    arguments = {}
+    for name, axes in case.inputs.items():
+        dtype = "int32" if name in case.vocabularies else "float32"
+        arguments[name] = keras.Input(shape_of(axes[1:], sizes), batch_size=batch, dtype=dtype, name=name)
+    for name, axes in case.masks.items() if masks else ():
+        if name not in case.vocabularies:
+            arguments[name] = keras.Input(shape_of(axes, sizes), batch_size=batch, dtype="bool", name=name)
+    return arguments
+
+
+def functional(case, layer, sizes=None, masks=True):
+    """A functional model around the layer with one list of outputs, the weights among them where there are any."""
+    arguments = symbolic_arguments(case, {**SIZES, **(sizes or TRACED)}, masks)
+    options = {"return_attention_scores": True} if case.weights else {}
+    return keras.Model(arguments, keras.tree.flatten(call(layer, arguments, **options)))
+
+
+def random_loss(case, sizes=SIZES, real=True):
+    """Sum of the outputs at `real` positions, each times its own number: normalized outputs add up to a constant."""
+    factors = np.random.default_rng(11).normal(size=shape_of(case.output, sizes)).astype("float32")
+    return lambda output: keras.ops.sum(keras.ops.where(real, output * factors, 0.0))
+
+
+def gradients(layer, arguments, loss, **options):
+    """Gradients of `loss(outputs)`, as NumPy arrays: `({float argument: gradient}, [gradient of each trainable weight])`.
+
+    The gradient of what the loss does not depend on is None or, on JAX, zero.
+    """
+    tensors = {name: keras.ops.convert_to_tensor(array) for name, array in arguments.items()}
+    floats = {name: tensor for name, tensor in tensors.items() if keras.backend.is_float_dtype(tensor.dtype)}
+    others = {name: tensor for name, tensor in tensors.items() if name not in floats}
+    of_backend = {"tensorflow": _tensorflow_gradients, "jax": _jax_gradients, "torch": _torch_gradients}
+    found = of_backend[keras.backend.backend()](layer, floats, others, loss, options)
+    return keras.tree.map_structure(lambda leaf: None if leaf is None else np.asarray(leaf), found)
+
+
+def _tensorflow_gradients(layer, floats, others, loss, options):
+    import tensorflow as tf
+
+    with tf.GradientTape() as tape:
+        tape.watch(floats)
+        value = loss(call(layer, {**floats, **others}, **options))
+    found = tape.gradient(value, (floats, list(layer.trainable_weights)))
+    return keras.tree.map_structure(lambda leaf: None if leaf is None else tf.convert_to_tensor(leaf).numpy(), found)
+
+
+def _jax_gradients(layer, floats, others, loss, options):
+    import jax
+
+    others_and_state = [weight.value for weight in layer.non_trainable_variables]
+
+    def value(floats, weights):
+        tensors = {**floats, **others}
+        if isinstance(layer, keras.Model):
+            outputs, _ = layer.stateless_call(weights, others_and_state, tensors, **options)
+        else:
+            outputs, _ = layer.stateless_call(weights, others_and_state, **tensors, **options)
+        return loss(outputs)
+
+    return jax.grad(value, argnums=(0, 1))(floats, [weight.value for weight in layer.trainable_variables])
+
+
+def _torch_gradients(layer, floats, others, loss, options):
+    for tensor in floats.values():
+        tensor.requires_grad_()
+    layer.zero_grad()
+    loss(call(layer, {**floats, **others}, **options)).backward()
+
+    def of(tensor):
+        return None if tensor.grad is None else tensor.grad.cpu().numpy()
+
+    weights = [of(weight.value) for weight in layer.trainable_weights]
+    return {name: of(tensor) for name, tensor in floats.items()}, weights

@@ -1,0 +1,64 @@
+"""One behaviour: eager, compiled with and without XLA, trained by `fit`, exported and loaded."""
+
+import keras
+import numpy as np
+import pytest
+from contract.calls import arrays_of, functional, results
+from contract.cases import ONE_OF_EACH, OTHER_SIZES, SIZES, each
+from tolerances import FLOAT32
+
+COMPILERS = pytest.mark.parametrize(
+    "jit_compile",
+    [
+        pytest.param(False, id="graph"),
+        pytest.param(
+            True,
+            id="jit",
+            marks=pytest.mark.skipif(keras.backend.backend() == "torch", reason="torch.compile takes minutes"),
+        ),
+    ],
+)
+
+
+def eager_outputs(case, layer, arguments):
+    options = {"return_attention_scores": True} if case.weights else {}
+    return keras.tree.flatten(results(layer, arguments, **options))
+
+
+def assert_agree(outputs, expected):
+    for output, reference in zip(outputs, expected, strict=True):
+        np.testing.assert_allclose(output, reference, atol=FLOAT32)
+
+
+def square_mean(y_true, y_pred):
+    return keras.ops.mean(keras.ops.square(y_pred - y_true), axis=-1)
+
+
+@each(ONE_OF_EACH)
+@COMPILERS
+def test_compiled_model_predicts_as_eager_and_trains_one_step(case, jit_compile):
+    layer = case.make()
+    model = functional(case, layer)
+    arguments = case.masked(case.arrays(), case.padding_masks())
+    expected = eager_outputs(case, layer, arguments)
+    model.compile(keras.optimizers.SGD(0.1), [square_mean] * len(expected), jit_compile=jit_compile)
+    assert_agree(model.predict_on_batch(arguments), expected)
+    before = model.get_weights()
+    history = model.fit(arguments, [np.zeros_like(output) for output in expected], batch_size=2, verbose=0)
+    assert np.isfinite(history.history["loss"]).all()
+    moved = [(old != new).any() for old, new in zip(before, model.get_weights(), strict=True)]
+    assert any(moved) or not model.trainable_weights
+
+
+@each(ONE_OF_EACH)
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="a SavedModel is written by TensorFlow")
+def test_exported_model_serves_two_lengths_and_batches_as_eager(case, tmp_path):
+    import tensorflow as tf
+
+    layer = case.make()
+    functional(case, layer).export(tmp_path, verbose=False)
+    served = tf.saved_model.load(tmp_path)
+    for sizes in (SIZES, OTHER_SIZES):
+        arguments = case.masked(case.arrays(sizes), case.padding_masks(sizes))
+        outputs = served.serve({name: tf.constant(array) for name, array in arguments.items()})
+        assert_agree(arrays_of(outputs), eager_outputs(case, layer, arguments))

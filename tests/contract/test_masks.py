@@ -1,0 +1,210 @@
+"""Masks: what is masked has no influence, nothing attended gives zero, causal never looks ahead, masks travel."""
+
+import keras
+import numpy as np
+import pytest
+from contract.calls import accepts, arrays_of, built, call, gradients, random_loss, results
+from contract.cases import CAUSAL_CASES, LAYER_CASES, MASKED_CASES, SIZES, WEIGHTS_CASES, each, shape_of
+from tolerances import EXACT, FLOAT32
+
+EXPLICIT_CASES = tuple(case for case in MASKED_CASES if not case.vocabularies)
+IMPLICIT_CASES = tuple(case for case in EXPLICIT_CASES if case.masked_by)
+CONTENTS = pytest.mark.parametrize("content", [1e30, np.nan, np.inf], ids=str)
+
+
+def each_mask(cases):
+    return pytest.mark.parametrize(("case", "name"), [(case, name) for case in cases for name in case.masks], ids=str)
+
+
+def one_mask(case, name):
+    """The padding mask called `name`; the other masks keep everything."""
+    return {**case.full_masks(), name: case.padding_masks()[name]}
+
+
+# === Padding has no influence ===
+
+
+@each_mask(EXPLICIT_CASES)
+@CONTENTS
+def test_content_of_masked_positions_never_reaches_an_output(case, name, content):
+    layer, arrays, masks = built(case), case.arrays(), one_mask(case, name)
+    filled = case.fill(arrays, name, masks[name], content)
+    expected = results(layer, case.masked(case.fill(arrays, name, masks[name], 0.0), masks))
+    output = results(layer, case.masked(filled, masks))
+    real = np.broadcast_to(case.real_positions(masks), output.shape)
+    np.testing.assert_allclose(output[real], expected[real], atol=FLOAT32)
+
+
+@each_mask(EXPLICIT_CASES)
+@CONTENTS
+def test_content_of_masked_positions_never_reaches_a_gradient(case, name, content):
+    layer, arrays, masks = built(case), case.arrays(), one_mask(case, name)
+    loss = random_loss(case, real=case.real_positions(masks))
+    filled = case.fill(arrays, name, masks[name], content)
+    inputs, weights = gradients(layer, case.masked(filled, masks), loss)
+    for gradient in (*inputs.values(), *weights):
+        assert np.isfinite(gradient).all()
+    for gradient in case.positions(inputs, name, ~masks[name]):
+        np.testing.assert_allclose(gradient, 0.0, atol=EXACT)
+
+
+@each(MASKED_CASES)
+def test_more_padding_changes_nothing(case):
+    layer = built(case)
+    arrays, masks = case.arrays(), case.padding_masks()
+    longer_sizes = {**SIZES, "T": SIZES["T"] + 2, "S": SIZES["S"] + 3}
+    longer = case.arrays(longer_sizes, seed=11)
+    longer_masks = {name: np.zeros_like(mask) for name, mask in case.full_masks(longer_sizes).items()}
+    for old, new in ((arrays, longer), (masks, longer_masks)):
+        for name, array in old.items():
+            new[name][tuple(slice(size) for size in array.shape)] = array
+    expected = results(layer, case.masked(arrays, masks))
+    output = results(layer, case.masked(longer, longer_masks))[tuple(slice(size) for size in expected.shape)]
+    real = np.broadcast_to(case.real_positions(masks), expected.shape)
+    np.testing.assert_allclose(output[real], expected[real], atol=FLOAT32)
+
+
+# === Nothing to attend ===
+
+
+def nothing_in_first_row(case, name):
+    masks = case.full_masks()
+    masks[name][0] = False
+    return masks
+
+
+@each_mask(MASKED_CASES)
+def test_fully_masked_row_is_finite_and_leaves_the_others_alone(case, name):
+    layer, arrays, masks = built(case), case.arrays(), nothing_in_first_row(case, name)
+    output = results(layer, case.masked(arrays, masks))
+    assert np.isfinite(output).all()
+    np.testing.assert_allclose(output[1:], results(layer, case.masked(arrays, case.full_masks()))[1:], atol=FLOAT32)
+    if case.is_context:
+        np.testing.assert_allclose(output[0], 0.0, atol=EXACT)
+    inputs, weights = gradients(layer, case.masked(arrays, masks), random_loss(case))
+    for gradient in (*inputs.values(), *weights):
+        assert np.isfinite(gradient).all()
+
+
+@each_mask(case for case in WEIGHTS_CASES if isinstance(case.weights, str))
+@pytest.mark.parametrize("training", [True, False])
+def test_weights_of_a_fully_masked_row_are_zero(case, name, training):
+    arguments = case.masked(case.arrays(), nothing_in_first_row(case, name))
+    _, weights = results(built(case), arguments, return_attention_scores=True, training=training)
+    np.testing.assert_allclose(weights[0], 0.0, atol=EXACT)
+    np.testing.assert_allclose(weights[1:].sum(axis=-1), 1.0, atol=FLOAT32)
+
+
+@each_mask(WEIGHTS_CASES)
+def test_masked_positions_have_weight_zero(case, name):
+    masks = one_mask(case, name)
+    _, weights = results(built(case), case.masked(case.arrays(), masks), return_attention_scores=True)
+    axes = keras.tree.flatten(case.weights)
+    for array, letters in zip(keras.tree.flatten(weights), axes, strict=True):
+        if letters.endswith(case.masks[name]):
+            mask = masks[name].reshape(SIZES["B"], *(1,) * (array.ndim - 2), -1)
+            assert not np.where(mask, 0.0, array).any()
+
+
+# === Causal ===
+
+
+def causal_call(case, layer, left_padding, changed=False, weights=False):
+    """Outputs of self-attention under a causal mask; with `changed`, the last position holds something else."""
+    sizes = {**SIZES, "S": SIZES["T"]} if len(case.causal) > 1 else SIZES
+    arrays = case.arrays(sizes)
+    for name in case.causal if changed else ():
+        arrays[name][:, -1] = case.arrays(sizes, seed=11)[name][:, -1]
+    masks = case.full_masks(sizes)
+    for name, mask in masks.items():
+        if left_padding and (case.masks[name] == "T" or len(case.causal) > 1):
+            mask[:, 0] = False
+    options = {"use_causal_mask": True} if accepts(layer, "use_causal_mask") else {}
+    if weights:
+        options["return_attention_scores"] = True
+    return results(layer, case.masked(arrays, masks), **options)
+
+
+@each(CAUSAL_CASES)
+@pytest.mark.parametrize("left_padding", [False, True], ids=["full", "left_padding"])
+def test_causal_attention_does_not_look_ahead(case, left_padding):
+    layer = built(case, dropout=0.5)
+    outputs = [causal_call(case, layer, left_padding, changed) for changed in (False, True)]
+    np.testing.assert_allclose(outputs[0][:, :-1], outputs[1][:, :-1], atol=EXACT)
+    assert np.abs(outputs[0][:, -1] - outputs[1][:, -1]).max() > FLOAT32
+
+
+@each(case for case in CAUSAL_CASES if case.weights)
+@pytest.mark.parametrize("left_padding", [False, True], ids=["full", "left_padding"])
+def test_causal_weights_are_lower_triangular_and_agree_with_the_output(case, left_padding):
+    layer = built(case, dropout=0.5)
+    output = causal_call(case, layer, left_padding)
+    same_output, weights = causal_call(case, layer, left_padding, weights=True)
+    np.testing.assert_allclose(output, same_output, atol=FLOAT32)
+    weights = weights["self"] if isinstance(weights, dict) else weights
+    assert not np.triu(weights, 1).any()
+    expected_first = 0.0 if left_padding else 1.0
+    np.testing.assert_allclose(weights[..., 0, 0], expected_first, atol=FLOAT32)
+
+
+# === Masks travel ===
+
+
+class MaskReader(keras.layers.Layer):
+    """Returns the mask that arrives with its inputs, as ones and zeros; minus one where there is none."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+
+    def call(self, inputs, mask=None):
+        shape = keras.ops.shape(inputs)[:-1]
+        return -keras.ops.ones(shape) if mask is None else keras.ops.cast(mask, "float32")
+
+
+def masked_tensors(arrays, argument, mask):
+    """The inputs as `keras.layers.Masking` passes them on: `argument` is zero where it is masked and carries the mask."""
+    zeroed = {**arrays, argument: np.where(mask[..., None], arrays[argument], 0.0).astype("float32")}
+    tensors = {name: keras.ops.convert_to_tensor(array) for name, array in zeroed.items()}
+    tensors[argument] = keras.layers.Masking()(tensors[argument])
+    return zeroed, tensors
+
+
+@each_mask(IMPLICIT_CASES)
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside_attention_mask"])
+def test_implicit_mask_is_the_explicit_mask(case, name, beside):
+    layer, mask = built(case), case.padding_masks()[name]
+    arrays, tensors = masked_tensors(case.arrays(), case.argument_of(name), mask)
+    options = {"attention_mask": np.ones(shape_of(case.self_weights[-2:]), "bool")} if beside else {}
+    expected = results(layer, {**arrays, name: mask}, **options)
+    np.testing.assert_allclose(arrays_of(call(layer, tensors, **options)), expected, atol=FLOAT32)
+    assert np.abs(results(layer, arrays) - expected).max() > FLOAT32, "the mask changes nothing"
+
+
+@each_mask(IMPLICIT_CASES)
+def test_explicit_mask_comes_before_the_implicit_one(case, name):
+    layer = built(case)
+    arrays, tensors = masked_tensors(case.arrays(), case.argument_of(name), case.padding_masks()[name])
+    output = arrays_of(call(layer, tensors, **{name: case.full_masks()[name]}))
+    np.testing.assert_allclose(output, results(layer, arrays), atol=FLOAT32)
+
+
+@each(case for case in LAYER_CASES if case.masked_by)
+def test_mask_travels_to_the_output(case):
+    if case.vocabularies:
+        masks = case.padding_masks()
+        mask, tensors = masks[case.masked_by], case.masked(case.arrays(), masks)
+    else:
+        mask = np.ones(shape_of(case.inputs[case.masked_by][:2]), "bool")
+        mask[0, -1] = mask[1, -2] = False
+        _, tensors = masked_tensors(case.arrays(), case.masked_by, mask)
+    np.testing.assert_array_equal(arrays_of(MaskReader()(call(case.make(), tensors))), mask)
+
+
+@each(case for case in LAYER_CASES if not case.masked_by)
+def test_mask_is_consumed_on_purpose(case):
+    arrays, first = case.arrays(), next(iter(case.inputs))
+    tensors = case.masked(arrays, case.padding_masks())
+    if not case.masks:
+        _, tensors = masked_tensors(arrays, first, np.ones(arrays[first].shape[:-1], "bool"))
+    assert (arrays_of(MaskReader()(call(case.make(), tensors))) == -1.0).all()

@@ -1,0 +1,39 @@
+"""Transformers of a few thousand weights."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_attention.models import Transformer
+
+SOURCE_VOCABULARY, TARGET_VOCABULARY = 19, 23
+SOURCE = np.array([[4, 5, 6, 7, 8, 9, 10], [11, 12, 13, 14, 0, 0, 0]], "int32")  # B = 2, S = 7
+TARGET = np.array([[1, 7, 8, 9, 10], [1, 11, 12, 0, 0]], "int32")  # T = 5
+LABELS = np.array([[7, 8, 9, 10, 2], [11, 12, 2, 0, 0]], "int32")
+
+
+def make_transformer(**arguments):
+    keras.utils.set_random_seed(3)
+    defaults = {"num_layers": 2, "num_heads": 2, "hidden_dim": 6, "intermediate_dim": 13, "dropout": 0.3, "seed": 5}
+    if not arguments.get("tie_embeddings"):
+        defaults["target_vocabulary_size"] = TARGET_VOCABULARY
+    return Transformer(SOURCE_VOCABULARY, **{**defaults, **arguments})
+
+
+VARIANTS = {
+    "as_in_the_paper": {},
+    "normalize_first": {"normalize_first": True},
+    "tied": {"tie_embeddings": True},
+    "additive": {"score": "additive"},
+}
+
+
+@pytest.fixture(scope="session")
+def transformers():
+    """One untrained model for each variant; tests that train make their own."""
+    return {name: make_transformer(**arguments) for name, arguments in VARIANTS.items()}
+
+
+@pytest.fixture(params=VARIANTS, scope="session")
+def transformer(request, transformers):
+    return transformers[request.param]

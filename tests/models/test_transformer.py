@@ -1,0 +1,243 @@
+import inspect
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+from models.conftest import LABELS, SOURCE, SOURCE_VOCABULARY, TARGET, TARGET_VOCABULARY, make_transformer
+
+from keras_attention.models import Transformer
+from keras_attention.tokens import END, PAD, START
+from keras_attention.training import SmoothedCrossentropy, TokenAccuracy, WarmupInverseSquareRoot
+
+INPUTS = {"source": SOURCE, "target": TARGET}
+
+
+def numpy(tensor):
+    return ops.convert_to_numpy(tensor)
+
+
+def logits_of(model, source, target):
+    return numpy(model({"source": source, "target": target}))
+
+
+def test_the_default_is_the_base_model_of_the_paper():
+    defaults = {name: value.default for name, value in inspect.signature(Transformer).parameters.items()}
+    paper = {"num_layers": 6, "num_heads": 8, "hidden_dim": 512, "intermediate_dim": 2048, "dropout": 0.1}
+    assert {name: defaults[name] for name in paper} == paper
+    assert defaults["normalize_first"] is False
+
+
+def test_logits_are_float32_and_carry_the_mask_of_the_target(transformer):
+    logits = transformer(INPUTS)
+    assert tuple(logits.shape)[:2] == (2, 5)
+    assert keras.backend.standardize_dtype(logits.dtype) == "float32"
+    assert numpy(logits._keras_mask).tolist() == (TARGET != PAD).tolist()
+
+
+def test_padding_of_the_source_changes_nothing(transformer):
+    padded = np.pad(SOURCE, ((0, 0), (0, 4)))
+    np.testing.assert_allclose(
+        logits_of(transformer, padded, TARGET), logits_of(transformer, SOURCE, TARGET), atol=1e-5
+    )
+
+
+def test_padding_of_the_target_changes_nothing_at_real_positions(transformer):
+    padded = np.pad(TARGET, ((0, 0), (0, 3)))
+    np.testing.assert_allclose(
+        logits_of(transformer, SOURCE, padded)[:, :5], logits_of(transformer, SOURCE, TARGET), atol=1e-5
+    )
+
+
+def test_other_rows_of_the_batch_change_nothing(transformer):
+    alone = logits_of(transformer, SOURCE[1:, :4], TARGET[1:, :3])
+    np.testing.assert_allclose(logits_of(transformer, SOURCE, TARGET)[1:, :3], alone, atol=1e-5)
+
+
+def test_later_target_tokens_change_nothing_before_them(transformer):
+    changed = TARGET.copy()
+    changed[:, 3:] = 15
+    np.testing.assert_allclose(
+        logits_of(transformer, SOURCE, changed)[:, :3], logits_of(transformer, SOURCE, TARGET)[:, :3], atol=1e-5
+    )
+
+
+def test_every_source_token_changes_the_logits(transformer):
+    logits = logits_of(transformer, SOURCE[:1], TARGET[:1])
+    for position in range(SOURCE.shape[1]):
+        changed = SOURCE[:1].copy()
+        changed[0, position] = 18
+        assert np.abs(logits_of(transformer, changed, TARGET[:1]) - logits).max() > 1e-4
+
+
+def test_decoding_with_the_cache_equals_the_full_forward_at_every_step(transformer):
+    full = logits_of(transformer, SOURCE, TARGET)
+    state = transformer.initial_state(ops.convert_to_tensor(SOURCE), max_length=7)
+    for position in range(3):  # the second target has three real tokens
+        logits, state = transformer.decode_step(ops.convert_to_tensor(TARGET[:, position]), state)
+        np.testing.assert_allclose(numpy(logits), full[:, position], atol=1e-5)
+
+
+def test_generate_equals_choosing_the_best_token_of_the_full_forward_again_and_again(transformer):
+    max_length = 11
+    target, finished = np.full((2, 1), START), np.zeros(2, bool)
+    for _ in range(max_length):
+        logits = logits_of(transformer, SOURCE, target)[:, -1]
+        logits[:, PAD] = -np.inf
+        token = np.where(finished, PAD, logits.argmax(-1))
+        # A finished row is padded here too, so that its last position is no longer a real query.
+        finished |= token == END
+        target = np.concatenate([target, token[:, None]], axis=1)
+    assert transformer.generate(SOURCE, max_length=max_length).tolist() == target[:, 1:].tolist()
+
+
+def test_generate_takes_the_dictionary_of_the_model_too(transformers):
+    model = transformers["as_in_the_paper"]
+    assert model.generate({"source": SOURCE}, 3).tolist() == model.generate(SOURCE, 3).tolist()
+
+
+def test_each_source_of_a_batch_gets_the_answer_it_gets_alone(transformer):
+    together = transformer.generate(SOURCE, max_length=5)
+    assert transformer.generate(SOURCE[1:, :4], max_length=5).tolist() == together[1:].tolist()
+
+
+def test_attention_weights_sum_to_one_are_causal_and_leave_padding_out(transformer):
+    weights = transformer.attention_weights(INPUTS)
+    assert {name: len(layers) for name, layers in weights.items()} == {
+        "encoder": 2,
+        "decoder_self": 2,
+        "decoder_cross": 2,
+    }
+    cross = numpy(weights["decoder_cross"][1])
+    assert cross.shape == (2, 2, 5, 7)
+    np.testing.assert_allclose(cross[0].sum(-1), 1.0, atol=1e-5)
+    assert (cross[1, :, :, 4:] == 0).all() and (cross[1, :, 3:] == 0).all()
+    self_weights = numpy(weights["decoder_self"][0])
+    assert (np.triu(self_weights, k=1) == 0).all()
+    np.testing.assert_allclose(self_weights[0, :, 0], [[1, 0, 0, 0, 0]] * 2, atol=1e-6)
+    assert numpy(weights["encoder"][0]).shape == (2, 2, 7, 7)
+
+
+def test_tied_embeddings_share_one_table(transformers):
+    model = transformers["tied"]
+    tables = [weight for weight in model.trainable_weights if tuple(weight.shape) == (SOURCE_VOCABULARY, 6)]
+    assert len(tables) == 1
+    assert model.output_shape == (None, None, SOURCE_VOCABULARY)
+
+
+def test_scores_with_weights_are_not_shared_between_attentions(transformers):
+    model = transformers["additive"]
+    vectors = [weight for weight in model.trainable_weights if weight.path.endswith("vector")]
+    assert len(vectors) == 2 + 2 * 2  # one for each encoder block, two for each decoder block
+
+
+def test_the_keras_file_gives_the_same_model_back(transformer, tmp_path):
+    transformer.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert loaded.get_config() == transformer.get_config()
+    np.testing.assert_array_equal(logits_of(loaded, SOURCE, TARGET), logits_of(transformer, SOURCE, TARGET))
+    assert loaded.generate(SOURCE, 5).tolist() == transformer.generate(SOURCE, 5).tolist()
+
+
+def test_training_goes_on_after_reloading(tmp_path):
+    model = make_transformer(dropout=0.0)
+    model.compile(keras.optimizers.Adam(WarmupInverseSquareRoot(6, 7)), SmoothedCrossentropy(0.1), [TokenAccuracy()])
+    model.fit(INPUTS, LABELS, epochs=2, verbose=0)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    histories = [each.fit(INPUTS, LABELS, epochs=2, verbose=0).history for each in (model, loaded)]
+    np.testing.assert_allclose(histories[0]["loss"], histories[1]["loss"], rtol=1e-5)
+
+
+def test_padding_does_not_change_the_loss_or_the_metric():
+    model = make_transformer()
+    model.compile(loss=SmoothedCrossentropy(0.1), metrics=[TokenAccuracy()])
+    short = model.evaluate(INPUTS, LABELS, verbose=0)
+    pads = ((0, 0), (0, 10))
+    padded = model.evaluate({"source": np.pad(SOURCE, pads), "target": np.pad(TARGET, pads)}, np.pad(LABELS, pads), verbose=0)
+    np.testing.assert_allclose(padded, short, rtol=1e-5)
+
+
+def test_an_overfitted_model_answers_what_it_was_taught():
+    model = make_transformer(num_layers=1, hidden_dim=16, dropout=0.0, normalize_first=True)
+    model.compile(keras.optimizers.Adam(0.01), SmoothedCrossentropy())
+    model.fit(INPUTS, LABELS, epochs=120, verbose=0)
+    assert model.generate(SOURCE, max_length=5).tolist() == LABELS.tolist()
+
+
+def test_a_compiled_step_equals_an_ordinary_one():
+    losses = []
+    for jit_compile in (False, True):
+        model = make_transformer(num_layers=1, dropout=0.0)
+        model.compile(keras.optimizers.SGD(0.1), SmoothedCrossentropy(0.1), jit_compile=jit_compile)
+        losses.append(model.fit(INPUTS, LABELS, epochs=3, verbose=0).history["loss"])
+    np.testing.assert_allclose(losses[0], losses[1], atol=1e-4)
+
+
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_half_precision_trains_and_gives_float32_logits(policy):
+    model = make_transformer(num_layers=1, dtype=policy)
+    model.compile("adam", SmoothedCrossentropy())
+    assert np.isfinite(model.fit(INPUTS, LABELS, epochs=2, verbose=0).history["loss"]).all()
+    logits = model(INPUTS)
+    assert keras.backend.standardize_dtype(logits.dtype) == "float32"
+    assert model.generate(SOURCE, 3).shape == (2, 3)
+    reference = make_transformer(num_layers=1)
+    reference.set_weights(model.get_weights())
+    np.testing.assert_allclose(numpy(logits), numpy(reference(INPUTS)), atol=0.1)
+    assert Transformer.from_config(model.get_config()).encoder_blocks[0].compute_dtype == policy.removeprefix("mixed_")
+
+
+def test_nothing_to_translate_gives_nothing(transformers):
+    model = transformers["as_in_the_paper"]
+    assert model.generate(np.zeros((0, 5), "int32"), max_length=3).shape == (0, 3)
+
+
+def test_empty_sources_are_answered_and_finite(transformers):
+    model = transformers["as_in_the_paper"]
+    empty, padding = np.zeros((2, 0), "int32"), np.zeros((2, 3), "int32")
+    assert model.generate(empty, max_length=3).tolist() == model.generate(padding, max_length=3).tolist()
+    assert np.isfinite(logits_of(model, padding, TARGET)).all()
+    np.testing.assert_allclose(logits_of(model, empty, TARGET), logits_of(model, padding, TARGET), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda model: model.generate(np.array([[4, 19]])), r"`source` has the id 19, outside the vocabulary \[0, 19\)"),
+        (lambda model: model.generate(np.array([[4, -1]])), "`source` has the id -1"),
+        (lambda model: model.generate(np.array([4, 5])), r"Received shape \(2,\)"),
+        (lambda model: model.generate(np.ones((2, 3), "float32")), "dtype float32"),
+        (lambda model: model.generate(SOURCE, max_length=0), "`max_length` must be a positive integer. Received: 0"),
+        (lambda model: model.generate(SOURCE, sampler="gredy"), "Unknown sampler: 'gredy'. Known: \"greedy\""),
+        (
+            lambda model: model.attention_weights({"source": SOURCE, "target": np.array([[1, 23]])}),
+            "`target` has the id 23",
+        ),
+    ],
+)
+def test_bad_input_gets_a_clear_error(transformers, call, message):
+    with pytest.raises(ValueError, match=message):
+        call(transformers["as_in_the_paper"])
+
+
+@pytest.mark.parametrize(
+    "arguments, error, message",
+    [
+        ({"num_heads": 5}, ValueError, "`num_heads` must divide the width D"),
+        ({"num_layers": 0}, ValueError, "`num_layers` must be a positive integer. Received: 0"),
+        ({"hidden_dim": 6.0}, TypeError, "`hidden_dim` must be a positive integer. Received: 6.0"),
+        ({"target_vocabulary_size": -1}, ValueError, "`vocabulary_size` must be a positive integer. Received: -1"),
+        ({"dropout": 1.0}, ValueError, "`dropout` must be a number in"),
+        ({"score": "adittive"}, ValueError, 'Did you mean "additive"'),
+        ({"alignment": 3}, TypeError, "Received: 3 of type int"),
+    ],
+)
+def test_bad_arguments_get_a_clear_error(arguments, error, message):
+    with pytest.raises(error, match=message):
+        make_transformer(**arguments)
+
+
+def test_target_vocabulary_is_the_source_vocabulary_unless_given(transformers):
+    assert transformers["tied"].get_config()["target_vocabulary_size"] is None
+    assert transformers["additive"].output_shape == (None, None, TARGET_VOCABULARY)

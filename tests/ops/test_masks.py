@@ -1,0 +1,202 @@
+import numpy as np
+import pytest
+from keras import ops
+from reference import attention
+from reference.arrays import normal, to_numpy
+
+from keras_attention.ops.masks import (
+    aligned_positions,
+    causal_mask,
+    check_masks,
+    first_causal_position,
+    merge_masks,
+    padding_mask,
+    unmasked,
+    window_mask,
+    zero_masked,
+)
+
+B, T, S, D, N = 2, 3, 5, 7, 17
+
+
+def rows(mask):
+    """`["1000", "1100"]` of a boolean matrix."""
+    return ["".join(str(int(entry)) for entry in row) for row in to_numpy(mask)]
+
+
+def random_mask(*shape):
+    return normal(*shape) > -0.5
+
+
+# === Masks ===
+
+
+def test_padding_mask_is_true_at_real_tokens():
+    assert rows(padding_mask(np.array([[4, 1, 0, 0], [0, 2, 3, 0]]))) == ["1100", "0110"]
+    assert rows(padding_mask(np.array([[4, 1, 0, 9]]), pad=9)) == ["1110"]
+
+
+def test_positions_of_queries_start_at_the_first_and_those_of_keys_at_zero():
+    query_positions, key_positions = aligned_positions(2, 3, first=5)
+    assert to_numpy(query_positions).tolist() == [[5], [6]]
+    assert to_numpy(key_positions).tolist() == [[0, 1, 2]]
+
+
+@pytest.mark.parametrize(("T", "S", "first"), [(3, 5, 2), (5, 5, 0), (5, 3, 0)])
+def test_with_fewer_queries_than_keys_the_last_query_stands_at_the_last_key(T, S, first):
+    assert int(first_causal_position(T, S)) == first
+
+
+@pytest.mark.parametrize(
+    ("T", "S", "expected"),
+    [
+        (4, 4, ["1000", "1100", "1110", "1111"]),
+        (2, 4, ["1110", "1111"]),
+        (4, 2, ["10", "11", "11", "11"]),
+        (1, 3, ["111"]),
+    ],
+)
+def test_causal_mask_shows_the_own_and_earlier_positions(T, S, expected):
+    mask = causal_mask(*aligned_positions(T, S, first_causal_position(T, S)))
+    assert rows(mask) == expected
+    np.testing.assert_array_equal(to_numpy(mask), attention.causal(T, S))
+
+
+def test_causal_mask_at_an_index_speaks_of_slots():
+    assert rows(causal_mask(*aligned_positions(2, 6, first=1))) == ["110000", "111000"]
+
+
+def test_window_mask_is_a_band_of_both_sides():
+    positions = aligned_positions(4, 5, first=0)
+    assert rows(window_mask(*positions, width=1)) == ["10000", "01000", "00100", "00010"]
+    assert rows(window_mask(*positions, width=2)) == ["11000", "11100", "01110", "00111"]
+    assert rows(window_mask(*aligned_positions(2, 5, first=3), width=2)) == ["00111", "00011"]
+
+
+# === Merging ===
+
+
+def test_no_mask_at_all_stays_none():
+    assert merge_masks(3) is None
+
+
+def test_each_mask_stands_on_its_own_axis():
+    query_mask, value_mask, key_mask = random_mask(B, T), random_mask(B, S), random_mask(B, S)[::-1]
+    attention_mask, position_mask = random_mask(B, T, S), random_mask(T, S)
+    merged = merge_masks(
+        3,
+        query_mask=query_mask,
+        value_mask=value_mask,
+        key_mask=key_mask,
+        attention_mask=attention_mask,
+        position_masks=[position_mask],
+    )
+    expected = np.zeros((B, T, S), bool)
+    for b, t, s in np.ndindex(B, T, S):
+        expected[b, t, s] = (
+            query_mask[b, t]
+            and value_mask[b, s]
+            and key_mask[b, s]
+            and attention_mask[b, t, s]
+            and position_mask[t, s]
+        )
+    np.testing.assert_array_equal(to_numpy(merged), expected)
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        ((T, S), (T, S)),
+        ((B, T, S), (B, 1, T, S)),
+        ((B, 1, S), (B, 1, 1, S)),
+        ((B, N, T, S), (B, N, T, S)),
+        ((B, 1, T, S), (B, 1, T, S)),
+    ],
+)
+def test_the_axis_of_the_heads_is_inserted_before_the_last_two(shape, expected):
+    mask = random_mask(*shape)
+    merged = to_numpy(merge_masks(4, attention_mask=mask))
+    assert merged.shape == expected
+    np.testing.assert_array_equal(merged.reshape(shape), mask)
+
+
+def test_padding_masks_get_the_axis_of_the_heads_too():
+    assert merge_masks(4, query_mask=random_mask(B, T)).shape == (B, 1, T, 1)
+    assert merge_masks(4, value_mask=random_mask(B, S)).shape == (B, 1, 1, S)
+    assert merge_masks(5, query_mask=random_mask(B, 11, T), value_mask=random_mask(B, 11, S)).shape == (B, 11, 1, T, S)
+
+
+def test_numbers_are_read_as_booleans():
+    merged = merge_masks(3, value_mask=np.array([[1, 0, 2]]), attention_mask=np.array([[1.0, 1.0, 0.0]]))
+    assert to_numpy(merged).tolist() == [[[True, False, False]]]
+
+
+# === Applying ===
+
+
+def test_unmasked_finds_queries_and_keys_that_are_used_at_least_once():
+    mask = np.array([[True, False, False], [False, False, False], [True, True, False]])
+    assert to_numpy(unmasked(mask, axis=-1)).tolist() == [True, False, True]
+    assert to_numpy(unmasked(mask, axis=-2)).tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_zero_masked_removes_whatever_stood_there_and_keeps_the_type(dtype):
+    tensor = ops.cast(np.array([[1.0, 2.0], [np.nan, 3.0], [np.inf, 6e4]], "float32"), dtype)
+    zeroed = zero_masked(tensor, np.array([True, False, False]))
+    assert zeroed.dtype == tensor.dtype
+    assert to_numpy(ops.cast(zeroed, "float32")).tolist() == [[1.0, 2.0], [0.0, 0.0], [0.0, 0.0]]
+
+
+# === Checks ===
+
+QUERY, VALUE = (B, T, D), (B, S, 11)
+
+
+@pytest.mark.parametrize(
+    "masks",
+    [
+        {"query_mask": (B, T), "value_mask": (B, S), "key_mask": (B, S)},
+        {"query_mask": (1, T), "value_mask": (1, S)},
+        {"value_mask": (None, None)},
+        {"attention_mask": (T, S)},
+        {"attention_mask": (1, S)},
+        {"attention_mask": (B, T, S)},
+        {"attention_mask": (B, None, None)},
+        {"attention_mask": (B, N, T, S)},
+    ],
+)
+def test_masks_that_fit_pass(masks):
+    check_masks(QUERY, VALUE, **{name: Symbolic(shape) for name, shape in masks.items()})
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "expected"),
+    [
+        ("query_mask", (B, S), r"\(2, 3\)"),
+        ("query_mask", (T,), r"\(2, 3\)"),
+        ("value_mask", (B, T), r"\(2, 5\)"),
+        ("value_mask", (B, 1, S), r"\(2, 5\)"),
+        ("key_mask", (3, S), r"\(2, 5\)"),
+    ],
+)
+def test_a_padding_mask_needs_one_entry_for_each_position(name, shape, expected):
+    message = rf"`{name}` must have one entry for each position, shape {expected} \(True = attend\)\. Received shape "
+    with pytest.raises(ValueError, match=message) as error:
+        check_masks(QUERY, VALUE, **{name: Symbolic(shape)})
+    assert str(error.value).endswith(f"Received shape {shape}.")
+
+
+@pytest.mark.parametrize("shape", [(S,), (B, S), (B, S, T), (B, T, 4), (B, N, 2, S)])
+def test_an_attention_mask_must_broadcast_to_the_scores(shape):
+    message = r"`attention_mask` must have two to four axes .* with T=3 and S=5 .* Pass a padding mask \(B, S\) as `value_mask`"
+    with pytest.raises(ValueError, match=message) as error:
+        check_masks(QUERY, VALUE, attention_mask=Symbolic(shape))
+    assert f"Received shape {shape}." in str(error.value)
+
+
+class Symbolic:
+    """Something that has a shape."""
+
+    def __init__(self, shape):
+        self.shape = shape

@@ -1,0 +1,156 @@
+"""Imports point one way, heavy libraries stay where they are needed, and each `__init__` names what it imports."""
+
+import ast
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+import keras_attention
+
+ROOT = pathlib.Path(keras_attention.__file__).parent
+FILES = sorted(ROOT.rglob("*.py"))
+PACKAGES = ("alignments", "decoding", "layers", "models", "scores", "training")
+
+# What a folder may import of ours besides itself; DESIGN, section 2. Everyone may use `tokens`.
+ALLOWED = {
+    "ops": set(),
+    "scores": {"ops"},
+    "alignments": {"ops"},
+    "layers": {"ops", "scores", "alignments"},
+    "training": {"ops", "alignments", "layers"},
+    "decoding": {"ops"},
+    "models": {"ops", "scores", "alignments", "layers", "training", "decoding"},
+    "data": set(),
+    "serving": {"decoding"},
+    "visualization": set(),
+}
+
+# Library -> where it may be imported. A kernel of `ops` that needs TensorFlow gets a line of its own: "ops/name.py".
+HEAVY = {
+    "tensorflow": ("data/", "serving/"),
+    "tensorflow_text": ("data/", "serving/"),
+    "tensorflow_datasets": ("data/",),
+    "tensorflow_serving": ("serving/",),
+    "babel": ("data/",),
+    "matplotlib": ("visualization/",),
+}
+
+
+def imported_modules(path):
+    """Dotted names that a file imports, those inside functions too; `from a import b` gives `a.b`."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: import by the full name, not relative to the file."
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def folder_of(path):
+    first, *rest = path.relative_to(ROOT).parts
+    return first if rest else None
+
+
+def relative(path):
+    return path.relative_to(ROOT).as_posix()
+
+
+def each_file(files):
+    return pytest.mark.parametrize("path", files, ids=relative)
+
+
+@each_file([path for path in FILES if folder_of(path)])
+def test_imports_point_one_way(path):
+    folder = folder_of(path)
+    ours = {name.split(".")[1] for name in imported_modules(path) if name.startswith("keras_attention.")}
+    wrong = ours - ALLOWED[folder] - {folder, "tokens"}
+    assert not wrong, f"{folder} must not import {sorted(wrong)}; allowed: {sorted(ALLOWED[folder])}."
+
+
+@each_file(FILES)
+def test_heavy_libraries_are_imported_only_where_they_belong(path):
+    for name in imported_modules(path):
+        allowed = HEAVY.get(name.split(".")[0], ("",))
+        assert relative(path).startswith(allowed), f"{name} is imported outside {allowed}."
+
+
+@each_file(FILES)
+def test_private_keras_modules_are_never_named(path):
+    assert "keras.src" not in path.read_text(encoding="utf-8")
+
+
+def names_of_init(path):
+    """`(names in __all__, names imported from the folder itself, functions)` of an `__init__.py`."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    folder = ".".join(("keras_attention", *path.parent.relative_to(ROOT).parts))
+    names, imports, functions = [], [], []
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(f"{folder}."):
+            imports.extend(alias.name for alias in node.names)
+        elif isinstance(node, ast.FunctionDef):
+            functions.append(node.name)
+        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            names = ast.literal_eval(node.value)
+    return names, imports, functions
+
+
+@each_file([path for path in FILES if path.name == "__init__.py" and path.parent != ROOT])
+def test_all_lists_what_an_init_imports_from_its_folder(path):
+    names, imports, functions = names_of_init(path)
+    assert sorted(names) == sorted(imports + functions)
+    assert names == sorted(names)
+
+
+def test_all_of_the_package_lists_its_folders():
+    names, imports, _ = names_of_init(ROOT / "__init__.py")
+    assert sorted(names) == sorted([*imports, "__version__", "data", "serving", "visualization"])
+    assert names == sorted(names)
+
+
+@pytest.mark.parametrize("package", ["alignments", "layers", "models", "scores"])
+def test_a_class_stands_in_the_file_of_its_name(package):
+    module = getattr(keras_attention, package)
+    suffix = "_score" if package == "scores" else ""
+    for name in module.__all__:
+        if isinstance(getattr(module, name), type):
+            snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+            assert getattr(module, name).__module__ == f"keras_attention.{package}.{snake.removesuffix(suffix) or snake}"
+
+
+REPORT = """
+import json, sys
+import keras
+before = set(sys.modules)
+import keras_attention
+packages = [getattr(keras_attention, name) for name in json.loads(sys.argv[1])]
+classes = [(name, vars(package)[name]) for package in packages for name in package.__all__]
+print(json.dumps({
+    "loaded": sorted(set(sys.modules) - before),
+    "unregistered": [
+        name for name, kind in classes
+        if isinstance(kind, type) and keras.saving.get_registered_object(f"keras_attention>{name}") is not kind
+    ],
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def imported():
+    """What `import keras_attention` loads beyond `import keras`, and what it leaves unregistered, in a new process."""
+    command = [sys.executable, "-c", REPORT, json.dumps(PACKAGES)]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    return json.loads(process.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("library", ["babel", "matplotlib", "tensorflow_datasets", "tensorflow_text"])
+def test_importing_the_package_does_not_load(library, imported):
+    assert library not in imported["loaded"]
+
+
+def test_importing_the_package_registers_every_public_class(imported):
+    assert set(imported["unregistered"]) <= {"Alignment", "Score"}  # interfaces: their subclasses are registered
