@@ -6,16 +6,14 @@
 "mardi 3 mars 2015" -> "2015-03-03". Everything is written into the folder that `--output` names.
 """
 
-import argparse
 import collections
-import contextlib
-import os
-import pathlib
 import subprocess
 import sys
 import time
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # no messages about drivers that this machine does not have
+from command_line import BEGAN, example_parser, jit_compile, set_up, strategy_scope
+
+# isort: split
 
 import keras
 import numpy as np
@@ -26,7 +24,7 @@ from keras_attention import serving
 from keras_attention.data import CharacterTokenizer, evaluation_batches, training_batches
 from keras_attention.models import Transformer
 from keras_attention.tokens import END, START
-from keras_attention.training import SequenceAccuracy, SmoothedCrossentropy, TokenAccuracy, WarmupInverseSquareRoot
+from keras_attention.training import SequenceAccuracy, SmoothedCrossentropy, TokenAccuracy
 from keras_attention.visualization import plot_attention_grid
 
 REQUESTS = ["mardi 3 mars 2015", "2015年3月3日", "Tuesday, March 3, 2015", "3. Februar 1999", "03.03.2015"]
@@ -43,13 +41,8 @@ for request, text, score in zip(sys.argv[2:], served["text"].numpy(), served["sc
 
 
 def main():
-    arguments = parse_arguments()
-    began = time.monotonic()
-    output = pathlib.Path(arguments.output)
-    output.mkdir(parents=True, exist_ok=True)
-    keras.utils.set_random_seed(1)
-    keras.config.set_dtype_policy(arguments.precision)
-    print(f"Devices: {', '.join(keras.distribution.list_devices())}; precision: {arguments.precision}")
+    arguments = set_up(example_parser(__doc__, output="dates", epochs=4, batch_size=128))
+    output = arguments.output
 
     # === Data ===
     name = "localized_dates/tiny" if arguments.smoke else "localized_dates"
@@ -67,27 +60,31 @@ def main():
     validation = evaluation_batches(pairs["validation"], *tokenizers, batch_size=500)
 
     # === Model ===
-    with strategy_scope(arguments.strategy):
+    epochs = 1 if arguments.smoke else arguments.epochs
+    warm_up = min(300, len(train))
+    learning_rate = keras.optimizers.schedules.CosineDecay(
+        0.0, decay_steps=epochs * len(train), warmup_target=4e-3, warmup_steps=warm_up
+    )
+    with strategy_scope(arguments):
         model = Transformer(
             source_tokenizer.vocabulary_size,
             target_tokenizer.vocabulary_size,
             num_layers=2,
             num_heads=4,
-            hidden_dim=128,
+            hidden_dim=64,
             intermediate_dim=256,
             dropout=0.0,
             normalize_first=True,
             seed=1,
         )
         model.compile(
-            optimizer=keras.optimizers.Adam(WarmupInverseSquareRoot(128, warmup_steps=400, scale=0.5), beta_2=0.98),
+            optimizer=keras.optimizers.Adam(learning_rate, beta_2=0.98),
             loss=SmoothedCrossentropy(),
             metrics=[TokenAccuracy(), SequenceAccuracy()],
-            jit_compile={"on": True, "off": False, "auto": "auto"}[arguments.jit],
+            jit_compile=jit_compile(arguments),
         )
 
     # === Train ===
-    epochs = 1 if arguments.smoke else arguments.epochs
     model.fit(train, validation_data=validation, epochs=epochs, shuffle=False)  # the batches come shuffled
     model.save(output / "model.keras")
 
@@ -100,7 +97,7 @@ def main():
     print("Answers of the SavedModel, in a process of its own without Keras:")
     subprocess.run([sys.executable, "-c", SERVE, version, *REQUESTS], check=True)
 
-    print(f"From the start to the served answer: {time.monotonic() - began:.0f} s. Here it all lies:")
+    print(f"From the start to the served answer: {time.monotonic() - BEGAN:.0f} s. Here it all lies:")
     for what, where in (
         ("data set", "data"),
         ("model", "model.keras"),
@@ -134,28 +131,6 @@ def save_alignment(model, text, date, source_tokenizer, target_tokenizer, path):
     grid = np.stack([keras.ops.convert_to_numpy(layer[0]) for layer in weights])  # (layers, N, T, S)
     written = [*date, target_tokenizer.vocabulary[END]]
     plot_attention_grid(grid, query_tokens=written, key_tokens=list(text)).savefig(path, dpi=100)
-
-
-def strategy_scope(name):
-    return tf.distribute.MirroredStrategy().scope() if name == "mirrored" else contextlib.nullcontext()
-
-
-def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--output", default="dates", help="folder for everything that is written (default: %(default)s)"
-    )
-    parser.add_argument("--epochs", type=int, default=6, help="default: %(default)s")
-    parser.add_argument("--batch-size", type=int, default=128, help="default: %(default)s")
-    parser.add_argument("--precision", choices=("float32", "mixed_bfloat16", "mixed_float16"), default="float32")
-    parser.add_argument("--jit", choices=("auto", "on", "off"), default="auto", help="compile with XLA")
-    parser.add_argument(
-        "--strategy", choices=("none", "mirrored"), default="none", help="mirrored: all GPUs of this machine"
-    )
-    parser.add_argument(
-        "--smoke", action="store_true", help="a tiny data set and one epoch, to see that everything runs"
-    )
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

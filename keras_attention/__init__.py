@@ -9,6 +9,9 @@ Importing the package registers every class for saving and loading. `keras_atten
 import importlib
 from importlib.metadata import version
 
+from keras_attention import backends  # noqa: F401 (checks the backend before anything imports Keras)
+
+# isort: split
 from keras_attention import alignments, decoding, layers, models, scores, tokens, training
 
 __version__ = version("keras-attention-layers")

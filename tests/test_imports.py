@@ -118,7 +118,9 @@ def test_a_class_stands_in_the_file_of_its_name(package):
     for name in module.__all__:
         if isinstance(getattr(module, name), type):
             snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
-            assert getattr(module, name).__module__ == f"keras_attention.{package}.{snake.removesuffix(suffix) or snake}"
+            assert (
+                getattr(module, name).__module__ == f"keras_attention.{package}.{snake.removesuffix(suffix) or snake}"
+            )
 
 
 REPORT = """

@@ -29,6 +29,15 @@ class Alignment(keras.layers.Layer):
 
     Returns:
         Weights of shape `(..., T, S)`, in the type of the scores.
+
+    Example:
+        >>> @keras.saving.register_keras_serializable(package="my_package")
+        ... class Uniform(Alignment):
+        ...     def marginals(self, scores, mask=None):
+        ...         allowed = keras.ops.ones_like(scores) if mask is None else keras.ops.cast(mask, scores.dtype)
+        ...         return allowed / keras.ops.maximum(keras.ops.sum(allowed, axis=-1, keepdims=True), 1.0)
+        >>> Uniform()(keras.ops.array([[1.0, 2.0, 3.0]]), mask=keras.ops.array([[True, False, True]]))
+        [[0.5, 0.0, 0.5]]
     """
 
     def __init__(self, **kwargs):

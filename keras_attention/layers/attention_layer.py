@@ -10,7 +10,6 @@ from keras_attention.ops.masks import (
     check_masks,
     first_causal_position,
     merge_masks,
-    unmasked,
     zero_masked,
 )
 from keras_attention.ops.shapes import check_attention_shapes, check_rate
@@ -82,9 +81,8 @@ class AttentionLayer(keras.layers.Layer):
         positions = aligned_positions(T, S, first_causal_position(T, S))
         position_masks = [causal_mask(*positions)] if use_causal_mask else []
         mask = merge_masks(len(query.shape), position_masks=position_masks, **masks)
-        if mask is not None:
-            query = zero_masked(query, unmasked(mask, axis=-1))
-            key, value = (zero_masked(tensor, unmasked(mask, axis=-2)) for tensor in (key, value))
+        query = zero_masked(query, [query_mask], attention_mask, axis=-1)
+        value, key = (zero_masked(tensor, [value_mask, key_mask], attention_mask) for tensor in (value, key))
         context, weights = attend(
             query,
             key,

@@ -21,7 +21,6 @@ from keras_attention.ops.masks import (
     check_masks,
     first_causal_position,
     merge_masks,
-    unmasked,
     window_mask,
     zero_masked,
 )
@@ -232,12 +231,11 @@ class MultiHeadAttention(keras.layers.Layer):
             masks["attention_mask"] = fold_attention_mask(attention_mask, *sizes)
         if cache is None:
             mask = self._mask(query, value, masks, use_causal_mask)
-            memory = self._project_memory(value, key, mask)
+            memory = self._project_memory(value, key, [masks["value_mask"], masks["key_mask"]], masks["attention_mask"])
         else:
             memory = cache if cache_index is None else self._update(cache, cache_index, value, key)
             mask = self._mask(query, memory["value"][:, 0], masks, use_causal_mask, cache_index)
-        if mask is not None:
-            query = zero_masked(query, _over_heads(unmasked(mask, axis=-1)))
+        query = zero_masked(query, [masks["query_mask"]], masks["attention_mask"], axis=-1)
         output, weights = self._attend(query, memory, mask, training)
         outputs = [unfold_axes(output, axes, query_sizes)]
         if return_attention_scores:
@@ -259,8 +257,7 @@ class MultiHeadAttention(keras.layers.Layer):
 
         Positions that `value_mask (B, S)` excludes are zeroed before the projection; pass the mask again on reading.
         """
-        mask = None if value_mask is None else ops.expand_dims(value_mask, -2)
-        return self._project_memory(value, value if key is None else key, mask)
+        return self._project_memory(value, value if key is None else key, [value_mask])
 
     def _mask(self, query, value, masks, use_causal_mask, cache_index=None):
         """One mask that broadcasts to the scores `(B, N, T, S)`, or None."""
@@ -279,10 +276,8 @@ class MultiHeadAttention(keras.layers.Layer):
             position_masks.append(window_mask(query_positions, key_positions, self.sliding_window))
         return merge_masks(len(query.shape) + 1, position_masks=position_masks, **masks)
 
-    def _project_memory(self, value, key, mask):
-        if mask is not None:
-            used = _over_heads(unmasked(mask, axis=-2))
-            value, key = zero_masked(value, used), zero_masked(key, used)
+    def _project_memory(self, value, key, padding_masks=(), attention_mask=None):
+        value, key = (zero_masked(tensor, padding_masks, attention_mask) for tensor in (value, key))
         # The heads move left of the positions once, here, so that reading the memory needs no transposition.
         return {
             "key": ops.moveaxis(self.key_dense(key), -2, -3),  # (B, N, S, H)
@@ -290,7 +285,7 @@ class MultiHeadAttention(keras.layers.Layer):
         }
 
     def _update(self, cache, cache_index, value, key):
-        new = self._project_memory(value, key, mask=None)
+        new = self._project_memory(value, key)
         return {
             name: ops.slice_update(cache[name], (0, 0, cache_index, 0), ops.cast(new[name], cache[name].dtype))
             for name in ("key", "value")
@@ -405,8 +400,3 @@ class MultiHeadAttention(keras.layers.Layer):
             "score": serialize(self.score),
             "alignment": serialize(self.alignment),
         }
-
-
-def _over_heads(used):
-    """`used (B, N, T)` of each head -> `(B, T)`: used by any head. A mask `(T, S)` has no axis of heads."""
-    return ops.any(used, axis=-2) if len(used.shape) > 1 else used

@@ -38,6 +38,7 @@ class Transformer(SequenceModel):
         score: A name ("scaled_dot", ...) or a `Score`.
         alignment: A name ("softmax") or an `Alignment`.
         seed: Integer seed of the dropouts, or `None`.
+        dtype: Name or policy of the layers, such as "mixed_bfloat16"; the logits are float32 in any case.
 
     Call arguments:
         inputs: `{"source": (B, S), "target": (B, T)}`, int32 ids padded with 0; the target starts with the start
@@ -48,10 +49,10 @@ class Transformer(SequenceModel):
 
     Example:
         >>> model = Transformer(11, 13, num_layers=1, num_heads=2, hidden_dim=6, intermediate_dim=17)
-        >>> inputs = {"source": [[4, 5, 0]], "target": [[1, 7, 8, 9]]}
-        >>> model(keras.tree.map_structure(np.array, inputs)).shape
+        >>> source, target = keras.ops.array([[4, 5, 0]]), keras.ops.array([[1, 7, 8, 9]])
+        >>> model({"source": source, "target": target}).shape
         (1, 4, 13)
-        >>> model.generate(np.array([[4, 5, 0]]), max_length=7).shape
+        >>> model.generate(source, max_length=7).shape
         (1, 7)
 
     References:
@@ -73,6 +74,7 @@ class Transformer(SequenceModel):
         score="scaled_dot",
         alignment="softmax",
         seed=None,
+        dtype=None,
         **kwargs,
     ):
         check_positive_integer("num_layers", num_layers)
@@ -80,7 +82,7 @@ class Transformer(SequenceModel):
         check_positive_integer("source_vocabulary_size", source_vocabulary_size)
         one_vocabulary = target_vocabulary_size is None
         target_vocabulary_size = source_vocabulary_size if one_vocabulary else target_vocabulary_size
-        dtype = kwargs.pop("dtype", None)
+        dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         self.config = {
             "source_vocabulary_size": source_vocabulary_size,
             "target_vocabulary_size": None if one_vocabulary else target_vocabulary_size,
@@ -95,6 +97,7 @@ class Transformer(SequenceModel):
             "score": keras.saving.serialize_keras_object(scores.get(score)),
             "alignment": keras.saving.serialize_keras_object(alignments.get(alignment)),
             "seed": seed,
+            "dtype": keras.saving.serialize_keras_object(dtype),
         }
 
         # === Layers ===

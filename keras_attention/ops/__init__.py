@@ -7,7 +7,6 @@ from keras_attention.ops.masks import (
     first_causal_position,
     merge_masks,
     padding_mask,
-    unmasked,
     window_mask,
     zero_masked,
 )
@@ -27,7 +26,6 @@ __all__ = [
     "merge_masks",
     "padding_mask",
     "sinusoids",
-    "unmasked",
     "window_mask",
     "zero_masked",
 ]

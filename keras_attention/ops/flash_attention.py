@@ -4,8 +4,6 @@ import math
 
 from keras import ops
 
-from keras_attention.ops.masks import unmasked, zero_masked
-
 
 def flash_context(query, key, value, mask):
     """Context `(B, N, T, E)` by the backend's flash attention; zero where nothing may be attended."""
@@ -15,4 +13,4 @@ def flash_context(query, key, value, mask):
     scale = 1.0 / math.sqrt(query.shape[-1])
     context = ops.dot_product_attention(query, key, value, mask=mask, scale=scale, flash_attention=True)
     context = ops.moveaxis(context, -2, -3)
-    return context if mask is None else zero_masked(context, unmasked(mask, axis=-1))
+    return context if mask is None else ops.where(ops.any(mask, axis=-1, keepdims=True), context, 0.0)

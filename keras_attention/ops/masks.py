@@ -1,5 +1,7 @@
 """Boolean masks, True = attend: padding, causal, window; merged into one mask and applied to the inputs here only."""
 
+import functools
+
 from keras import ops
 
 
@@ -97,11 +99,23 @@ def _broadcasts(shape, target):
     return len(shape) <= len(target) and all(one is None or two is None or one in (1, two) for one, two in pairs)
 
 
-def unmasked(mask, axis):
-    """True for each query (`axis=-1`) or key (`axis=-2`) that `mask (..., T, S)` uses at least once."""
-    return ops.any(mask, axis=axis)
+def zero_masked(tensor, padding_masks, attention_mask=None, axis=-2):
+    """`tensor (B, ..., S, D)` with zeros, whatever stood there, at positions that no score may use.
 
+    A weight of zero does not silence NaN or inf, neither in the context nor in the gradient of a projection.
 
-def zero_masked(tensor, used):
-    """`tensor (..., S, D)` with zeros, whatever stood there, at positions where `used (..., S)` is False."""
+    Args:
+        padding_masks: Masks `(B, ..., S)` of the tensor, or `None` in place of one.
+        attention_mask: Mask of query and key positions, or `None`; a position that it excludes everywhere is zeroed.
+        axis: Axis of `attention_mask` to look along: -2 for keys and values, -1 for queries.
+    """
+    masks = [ops.cast(mask, "bool") for mask in padding_masks if mask is not None]
+    if attention_mask is not None:
+        used = ops.any(insert_head_axes(ops.cast(attention_mask, "bool"), len(tensor.shape)), axis=axis)
+        while len(used.shape) >= len(tensor.shape):
+            used = ops.any(used, axis=-2)  # used by any head
+        masks.append(used)
+    if not masks:
+        return tensor
+    used = functools.reduce(ops.logical_and, masks)  # (B, ..., S)
     return ops.where(ops.expand_dims(used, -1), tensor, ops.zeros((), tensor.dtype))

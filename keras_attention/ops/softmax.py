@@ -35,11 +35,9 @@ def masked_softmax(scores, mask=None):
         >>> masked_softmax(ops.array([[1.0, 2.0, 3.0]]), ops.array([[True, True, False]]))
         [[0.2689, 0.7311, 0.0]]
     """
-    scores32 = at_least_float32(scores)
-    if scores.shape[-1] == 1:
-        weights = ops.ones_like(scores32)  # Keras warns of a softmax over a single position
-    else:
-        weights = ops.softmax(mask_scores(scores32, mask), axis=-1)
+    weights = at_least_float32(scores)
+    is_single = scores.shape[-1] == 1  # Keras warns of a softmax over one position
+    weights = ops.ones_like(weights) if is_single else ops.softmax(mask_scores(weights, mask), axis=-1)
     if mask is not None:
         weights = ops.where(mask, weights, 0.0)  # a fully masked row becomes zeros, not 1/S
     return ops.cast(weights, scores.dtype)

@@ -108,7 +108,9 @@ def test_log_probabilities_are_the_logarithms_of_the_marginals():
     )
 
 
-@pytest.mark.parametrize("mask", [None, [[True] * S, [True, False, True, True, False], [False, False, False, True, False]]])
+@pytest.mark.parametrize(
+    "mask", [None, [[True] * S, [True, False, True, True, False], [False, False, False, True, False]]]
+)
 def test_probabilities_of_all_selections_sum_to_one(mask):
     scores, mask = normal(T, S), None if mask is None else np.array(mask)
     total, allowed = 0.0, np.ones((T, S), bool) if mask is None else mask

@@ -6,14 +6,14 @@ import keras
 import numpy as np
 import pytest
 from contract.calls import built, results
-from contract.cases import CASES, LAYER_CASES, WEIGHTS_CASES, each
-from tolerances import EXACT, FLOAT32, HALF
+from contract.cases import CASES, ONE_OF_EACH, WEIGHTS_CASES, each
+from tolerances import EXACT, HALF
 
 from keras_attention import layers, scores
 
 POLICIES = pytest.mark.parametrize("policy", HALF)
 SCORES = pytest.mark.parametrize("score", [case for case in CASES if issubclass(case.kind, scores.Score)], ids=str)
-FLOAT16_CASES = tuple(case for case in WEIGHTS_CASES if case.kind is not layers.SoftAttention)
+FLOAT16_CASES = tuple(case for case in ONE_OF_EACH if case in WEIGHTS_CASES)
 
 
 @functools.cache
@@ -25,7 +25,7 @@ def in_policy(case, policy):
     return layer
 
 
-@each(LAYER_CASES)
+@each(ONE_OF_EACH)
 @POLICIES
 def test_mixed_precision_is_finite_and_close_to_float32(case, policy):
     layer = in_policy(case, policy)
@@ -40,7 +40,7 @@ def test_mixed_precision_is_finite_and_close_to_float32(case, policy):
         np.testing.assert_allclose(output, reference, atol=HALF[policy], rtol=HALF[policy])
 
 
-@each(LAYER_CASES)
+@each(ONE_OF_EACH)
 @POLICIES
 def test_mixed_precision_keeps_float32_weights(case, policy):
     assert {weight.dtype for weight in in_policy(case, policy).trainable_weights} <= {"float32"}
@@ -74,7 +74,7 @@ def test_float16_dot_product_beyond_its_range_stays_finite(score):
 @each(FLOAT16_CASES)
 @pytest.mark.parametrize("masked", [False, True], ids=["full", "padding"])
 def test_float16_scores_of_many_thousands_leave_the_layer_finite(case, masked):
-    layer = case.make(dtype="float16")
+    layer = in_policy(case, "mixed_float16")
     arrays = {name: 500 * array for name, array in case.arrays().items()}
     arguments = case.masked(arrays, case.padding_masks() if masked else case.full_masks())
     for output in keras.tree.flatten(results(layer, arguments, return_attention_scores=True)):

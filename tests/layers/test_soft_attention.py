@@ -144,7 +144,9 @@ def test_a_causal_mask_stands_at_the_end_of_the_keys_when_there_are_fewer_querie
     query, value = normal(B, T, D), normal(B, S, D, seed=1)
     context, weights = attend(SoftAttention(), query, value, use_causal_mask=True)
     np.testing.assert_array_equal(weights > 0, np.broadcast_to(attention.causal(T, S), (B, T, S)))
-    np.testing.assert_allclose(context, attention.attention(query, value, value, attention.causal(T, S))[0], atol=FLOAT32)
+    np.testing.assert_allclose(
+        context, attention.attention(query, value, value, attention.causal(T, S))[0], atol=FLOAT32
+    )
 
 
 def test_the_implicit_masks_of_query_value_and_key_are_honoured():
@@ -340,7 +342,10 @@ def test_empty_batches_and_lengths_give_empty_or_zero_contexts(B, T, S, causal):
 @pytest.mark.parametrize(
     ("shapes", "message"),
     [
-        (((D,), (S, D)), r"`query` must have at least 3 axes, `\(B, \.\.\., length, features\)`. Received shape \(7,\)"),
+        (
+            ((D,), (S, D)),
+            r"`query` must have at least 3 axes, `\(B, \.\.\., length, features\)`. Received shape \(7,\)",
+        ),
         (((T, D), (S, D)), r"`query` must have at least 3 axes.* Received shape \(3, 7\)"),
         (((B, T, D), (B, N, S, D)), r"the same number of axes.* \(2, 3, 7\).* \(2, 17, 5, 7\)"),
         (((B, T, D), (3, S, D)), r"agree in every axis left of the last two.* \(2, 3, 7\).* \(3, 5, 7\)"),
@@ -363,8 +368,14 @@ def test_a_later_call_is_checked_too(query, value, key):
 @pytest.mark.parametrize(
     ("masks", "message"),
     [
-        ({"query_mask": (B, S)}, r"`query_mask` must have one entry for each position, shape \(2, 3\).* shape \(2, 5\)"),
-        ({"value_mask": (B, T)}, r"`value_mask` must have one entry for each position, shape \(2, 5\).* shape \(2, 3\)"),
+        (
+            {"query_mask": (B, S)},
+            r"`query_mask` must have one entry for each position, shape \(2, 3\).* shape \(2, 5\)",
+        ),
+        (
+            {"value_mask": (B, T)},
+            r"`value_mask` must have one entry for each position, shape \(2, 5\).* shape \(2, 3\)",
+        ),
         ({"key_mask": (B, 1, S)}, r"`key_mask` must have one entry for each position, shape \(2, 5\).* \(2, 1, 5\)"),
         ({"attention_mask": (B, S)}, r"`attention_mask` must .* with T=3 and S=5 .* shape \(2, 5\).* as `value_mask`"),
     ],

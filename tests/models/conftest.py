@@ -23,8 +23,7 @@ def make_transformer(**arguments):
 VARIANTS = {
     "as_in_the_paper": {},
     "normalize_first": {"normalize_first": True},
-    "tied": {"tie_embeddings": True},
-    "additive": {"score": "additive"},
+    "tied_and_additive": {"tie_embeddings": True, "score": "additive"},
 }
 
 

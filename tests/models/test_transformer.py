@@ -93,12 +93,13 @@ def test_generate_equals_choosing_the_best_token_of_the_full_forward_again_and_a
 
 def test_generate_takes_the_dictionary_of_the_model_too(transformers):
     model = transformers["as_in_the_paper"]
-    assert model.generate({"source": SOURCE}, 3).tolist() == model.generate(SOURCE, 3).tolist()
+    assert model.generate({"source": SOURCE}, 11).tolist() == model.generate(SOURCE, 11).tolist()
 
 
-def test_each_source_of_a_batch_gets_the_answer_it_gets_alone(transformer):
-    together = transformer.generate(SOURCE, max_length=5)
-    assert transformer.generate(SOURCE[1:, :4], max_length=5).tolist() == together[1:].tolist()
+def test_each_source_of_a_batch_gets_the_answer_it_gets_alone(transformers):
+    model = transformers["as_in_the_paper"]
+    together = model.generate(SOURCE, max_length=11)
+    assert model.generate(SOURCE[1:, :4], max_length=11).tolist() == together[1:].tolist()
 
 
 def test_attention_weights_sum_to_one_are_causal_and_leave_padding_out(transformer):
@@ -119,14 +120,14 @@ def test_attention_weights_sum_to_one_are_causal_and_leave_padding_out(transform
 
 
 def test_tied_embeddings_share_one_table(transformers):
-    model = transformers["tied"]
+    model = transformers["tied_and_additive"]
     tables = [weight for weight in model.trainable_weights if tuple(weight.shape) == (SOURCE_VOCABULARY, 6)]
     assert len(tables) == 1
     assert model.output_shape == (None, None, SOURCE_VOCABULARY)
 
 
 def test_scores_with_weights_are_not_shared_between_attentions(transformers):
-    model = transformers["additive"]
+    model = transformers["tied_and_additive"]
     vectors = [weight for weight in model.trainable_weights if weight.path.endswith("vector")]
     assert len(vectors) == 2 + 2 * 2  # one for each encoder block, two for each decoder block
 
@@ -136,12 +137,13 @@ def test_the_keras_file_gives_the_same_model_back(transformer, tmp_path):
     loaded = keras.models.load_model(tmp_path / "model.keras")
     assert loaded.get_config() == transformer.get_config()
     np.testing.assert_array_equal(logits_of(loaded, SOURCE, TARGET), logits_of(transformer, SOURCE, TARGET))
-    assert loaded.generate(SOURCE, 5).tolist() == transformer.generate(SOURCE, 5).tolist()
 
 
 def test_training_goes_on_after_reloading(tmp_path):
     model = make_transformer(dropout=0.0)
-    model.compile(keras.optimizers.Adam(WarmupInverseSquareRoot(6, 7)), SmoothedCrossentropy(0.1), [TokenAccuracy()])
+    model.compile(
+        keras.optimizers.Adam(WarmupInverseSquareRoot(6, 7)), SmoothedCrossentropy(0.1), metrics=[TokenAccuracy()]
+    )
     model.fit(INPUTS, LABELS, epochs=2, verbose=0)
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
@@ -154,14 +156,17 @@ def test_padding_does_not_change_the_loss_or_the_metric():
     model.compile(loss=SmoothedCrossentropy(0.1), metrics=[TokenAccuracy()])
     short = model.evaluate(INPUTS, LABELS, verbose=0)
     pads = ((0, 0), (0, 10))
-    padded = model.evaluate({"source": np.pad(SOURCE, pads), "target": np.pad(TARGET, pads)}, np.pad(LABELS, pads), verbose=0)
+    padded = model.evaluate(
+        {"source": np.pad(SOURCE, pads), "target": np.pad(TARGET, pads)}, np.pad(LABELS, pads), verbose=0
+    )
     np.testing.assert_allclose(padded, short, rtol=1e-5)
 
 
 def test_an_overfitted_model_answers_what_it_was_taught():
     model = make_transformer(num_layers=1, hidden_dim=16, dropout=0.0, normalize_first=True)
     model.compile(keras.optimizers.Adam(0.01), SmoothedCrossentropy())
-    model.fit(INPUTS, LABELS, epochs=120, verbose=0)
+    for _ in range(60):
+        model.train_on_batch(INPUTS, LABELS)
     assert model.generate(SOURCE, max_length=5).tolist() == LABELS.tolist()
 
 
@@ -196,7 +201,7 @@ def test_nothing_to_translate_gives_nothing(transformers):
 def test_empty_sources_are_answered_and_finite(transformers):
     model = transformers["as_in_the_paper"]
     empty, padding = np.zeros((2, 0), "int32"), np.zeros((2, 3), "int32")
-    assert model.generate(empty, max_length=3).tolist() == model.generate(padding, max_length=3).tolist()
+    assert model.generate(empty, max_length=11).tolist() == model.generate(padding, max_length=11).tolist()
     assert np.isfinite(logits_of(model, padding, TARGET)).all()
     np.testing.assert_allclose(logits_of(model, empty, TARGET), logits_of(model, padding, TARGET), atol=1e-6)
 
@@ -204,7 +209,10 @@ def test_empty_sources_are_answered_and_finite(transformers):
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda model: model.generate(np.array([[4, 19]])), r"`source` has the id 19, outside the vocabulary \[0, 19\)"),
+        (
+            lambda model: model.generate(np.array([[4, 19]])),
+            r"`source` has the id 19, outside the vocabulary \[0, 19\)",
+        ),
         (lambda model: model.generate(np.array([[4, -1]])), "`source` has the id -1"),
         (lambda model: model.generate(np.array([4, 5])), r"Received shape \(2,\)"),
         (lambda model: model.generate(np.ones((2, 3), "float32")), "dtype float32"),
@@ -239,5 +247,5 @@ def test_bad_arguments_get_a_clear_error(arguments, error, message):
 
 
 def test_target_vocabulary_is_the_source_vocabulary_unless_given(transformers):
-    assert transformers["tied"].get_config()["target_vocabulary_size"] is None
-    assert transformers["additive"].output_shape == (None, None, TARGET_VOCABULARY)
+    assert transformers["tied_and_additive"].output_shape == (None, None, SOURCE_VOCABULARY)
+    assert transformers["normalize_first"].output_shape == (None, None, TARGET_VOCABULARY)

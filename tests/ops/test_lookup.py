@@ -18,17 +18,21 @@ def test_an_instance_of_the_base_passes_through():
 
 
 def test_the_closest_name_is_suggested():
-    with pytest.raises(ValueError, match=r'Unknown layer: "dens". Known: "dense", "dropout", "identity". Did .* "dense"\?'):
+    with pytest.raises(
+        ValueError, match=r'Unknown layer: "dens". Known: "dense", "dropout", "identity". Did .* "dense"\?'
+    ):
         get_by_name("dens", NAMES, keras.layers.Layer, "layer")
 
 
 def test_a_config_of_another_class_is_a_type_error():
     config = keras.saving.serialize_keras_object(keras.initializers.Zeros())
-    with pytest.raises(TypeError, match="`layer` must be one of .* instance of `Layer`. Received: .* of type Zeros"):
+    with pytest.raises(TypeError, match=r"`layer` must be one of .* instance of `Layer`. Received: .* of type Zeros"):
         get_by_name(config, NAMES, keras.layers.Layer, "layer")
 
 
-@pytest.mark.xfail(strict=True, raises=RecursionError, reason="what Keras hands back unread is looked up again for ever")
+@pytest.mark.xfail(
+    strict=True, raises=RecursionError, reason="what Keras hands back unread is looked up again for ever"
+)
 def test_a_dictionary_that_is_no_config_is_a_type_error():
-    with pytest.raises(TypeError, match="`layer` must be one of .* Received: {'units': 3} of type dict"):
+    with pytest.raises(TypeError, match=r"`layer` must be one of .* Received: {'units': 3} of type dict"):
         get_by_name({"units": 3}, NAMES, keras.layers.Layer, "layer")

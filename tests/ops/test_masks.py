@@ -94,11 +94,7 @@ def test_each_mask_stands_on_its_own_axis():
     expected = np.zeros((B, T, S), bool)
     for b, t, s in np.ndindex(B, T, S):
         expected[b, t, s] = (
-            query_mask[b, t]
-            and value_mask[b, s]
-            and key_mask[b, s]
-            and attention_mask[b, t, s]
-            and position_mask[t, s]
+            query_mask[b, t] and value_mask[b, s] and key_mask[b, s] and attention_mask[b, t, s] and position_mask[t, s]
         )
     np.testing.assert_array_equal(to_numpy(merged), expected)
 

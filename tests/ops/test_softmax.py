@@ -27,7 +27,8 @@ def test_lowest_is_finite_and_its_exponential_is_zero():
 
 
 @pytest.mark.parametrize(
-    ("dtype", "expected"), [("float16", "float32"), ("bfloat16", "float32"), ("float32", "float32"), ("int32", "float32")]
+    ("dtype", "expected"),
+    [("float16", "float32"), ("bfloat16", "float32"), ("float32", "float32"), ("int32", "float32")],
 )
 def test_at_least_float32_raises_lower_types_only(dtype, expected):
     assert keras.backend.standardize_dtype(at_least_float32(ops.ones((2,), dtype)).dtype) == expected
@@ -66,6 +67,13 @@ def test_log_softmax_is_the_logarithm_of_the_softmax(mask):
 def test_log_softmax_is_exact_where_the_softmax_underflows():
     log_weights = masked_log_softmax(np.array([[0.0, -500.0]], "float32"))
     np.testing.assert_allclose(log_weights, [[0.0, -500.0]], atol=FLOAT32)
+
+
+def test_a_single_position_has_weight_one_or_zero_and_no_gradient():
+    scores, mask = np.array([[5.0], [-7.0]], "float32"), np.array([[True], [False]])
+    assert to_numpy(masked_softmax(scores)).tolist() == [[1.0], [1.0]]
+    assert to_numpy(masked_softmax(scores, mask)).tolist() == [[1.0], [0.0]]
+    assert not gradient(lambda scores: ops.sum(masked_softmax(scores, mask)), scores).any()
 
 
 @pytest.mark.parametrize("function", [masked_softmax, masked_log_softmax])

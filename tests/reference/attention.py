@@ -85,7 +85,9 @@ def multi_head_attention(query, value, key, mask, kernels, pair_score=scaled_dot
         mask: Broadcasts to `(B, N, T, S)`, or `None`.
         kernels: `[kernel, bias]` of query, key, value and output, as `get_weights()` returns them, or with the gate third.
     """
-    query_kernel, query_bias, key_kernel, key_bias, *gate, value_kernel, value_bias, output_kernel, output_bias = kernels
+    query_kernel, query_bias, key_kernel, key_bias, *gate, value_kernel, value_bias, output_kernel, output_bias = (
+        kernels
+    )
     (B, T, _), S, N = query.shape, value.shape[1], query_kernel.shape[1]
     mask = np.broadcast_to(True if mask is None else mask, (B, N, T, S))
     output = np.zeros((B, T, *output_bias.shape)) + output_bias

@@ -1,7 +1,6 @@
 """A Transformer block in NumPy, from the weights of ours and the formulas of the paper."""
 
 import numpy as np
-
 from reference.attention import causal, multi_head_attention
 
 

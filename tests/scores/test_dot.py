@@ -28,5 +28,7 @@ def test_half_precision_does_not_overflow():
 
 
 def test_widths_must_be_equal():
-    with pytest.raises(ValueError, match=r"DotScore needs .* same width D.* \(2, 3, 7\) \(D=7\).* \(2, 5, 11\) \(D=11\)"):
+    with pytest.raises(
+        ValueError, match=r"DotScore needs .* same width D.* \(2, 3, 7\) \(D=7\).* \(2, 5, 11\) \(D=11\)"
+    ):
         DotScore()(normal(B, T, D), normal(B, S, 11))

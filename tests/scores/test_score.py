@@ -31,7 +31,9 @@ def test_scores_are_float32_under_every_policy(score_class, policy):
     query = keras.ops.cast(normal(B, T, D), score.compute_dtype)
     key = keras.ops.cast(normal(B, S, D, seed=1), score.compute_dtype)
     assert keras.backend.standardize_dtype(score(query, key).dtype) == "float32"
-    assert score(keras.KerasTensor(query.shape, query.dtype), keras.KerasTensor(key.shape, key.dtype)).dtype == "float32"
+    assert (
+        score(keras.KerasTensor(query.shape, query.dtype), keras.KerasTensor(key.shape, key.dtype)).dtype == "float32"
+    )
 
 
 HALF_WEIGHTS = pytest.mark.xfail(strict=True, reason="outside of a layer Keras hands out the weights in half precision")
@@ -100,9 +102,7 @@ def test_get_reads_a_config():
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones_and_a_suggestion():
-    message = (
-        'Unknown score: "adittive". Known: "additive", "bilinear", "concat", "dot", "scaled_dot". Did you mean "additive"?'
-    )
+    message = 'Unknown score: "adittive". Known: "additive", "bilinear", "concat", "dot", "scaled_dot". Did you mean "additive"?'
     with pytest.raises(ValueError) as error:
         scores.get("adittive")
     assert str(error.value) == message

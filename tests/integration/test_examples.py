@@ -1,0 +1,54 @@
+"""Every example runs from beginning to end with `--smoke`, and refuses bad arguments in words."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import keras
+import pytest
+
+if keras.backend.backend() != "tensorflow":
+    pytest.skip("the examples read and export with TensorFlow", allow_module_level=True)
+
+EXAMPLES = pathlib.Path(__file__).parent.parent.parent / "examples"
+
+
+def run(name, *arguments, **environment):
+    return subprocess.run(
+        [sys.executable, EXAMPLES / name, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **environment},
+        check=False,
+    )
+
+
+def test_translate_dates_goes_from_raw_dates_to_a_served_answer(tmp_path):
+    result = run("translate_dates.py", "--smoke", "--output", tmp_path / "dates", "--precision", "mixed_bfloat16")
+    assert result.returncode == 0, result.stderr
+    assert "precision: mixed_bfloat16" in result.stdout
+    assert "Exact match on held-out dates:" in result.stdout
+    assert "'mardi 3 mars 2015'" in result.stdout.split("without Keras:")[1]
+    for file in ("model.keras", "alignment.png", "source_tokenizer.json", "served/1/saved_model.pb"):
+        assert (tmp_path / "dates" / file).is_file(), file
+
+
+@pytest.mark.parametrize(
+    "arguments, environment, message",
+    [
+        (["--epochs", "0"], {}, "must be a positive integer. Received: 0"),
+        (["--precision", "float12"], {}, "invalid choice: 'float12'"),
+        (["--output", os.devnull], {}, "choose another --output"),
+        (
+            [],
+            {"KERAS_BACKEND": "nonsense"},
+            "Unknown Keras backend: 'nonsense'. keras_attention runs on",
+        ),
+        ([], {"KERAS_BACKEND": "jax"}, "run it with KERAS_BACKEND=tensorflow"),
+    ],
+)
+def test_translate_dates_refuses_bad_arguments_in_words(arguments, environment, message):
+    result = run("translate_dates.py", *arguments, **environment)
+    assert result.returncode != 0
+    assert message in result.stderr

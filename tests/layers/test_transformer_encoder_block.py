@@ -1,0 +1,164 @@
+import keras
+import numpy as np
+import pytest
+from reference import attention, transformer
+from reference.arrays import normal, to_numpy
+from tolerances import EXACT, FLOAT32
+
+from keras_attention.layers import MultiHeadAttention, TransformerEncoderBlock
+from keras_attention.scores import AdditiveScore
+
+B, T, D, N, HIDDEN = 2, 5, 6, 3, 13
+
+ORDERS = pytest.mark.parametrize("normalize_first", [False, True], ids=["post", "pre"])
+
+
+def built(**arguments):
+    block = TransformerEncoderBlock(**{"num_heads": N, "intermediate_dim": HIDDEN, **arguments})
+    block.build((B, T, D))
+    block.set_weights([normal(*weight.shape, seed=index) / 2 for index, weight in enumerate(block.weights)])
+    return block
+
+
+@pytest.fixture
+def inputs():
+    return normal(B, T, D)
+
+
+@pytest.fixture
+def mask():
+    return np.array([[True, True, True, False, False], [True, True, True, True, True]])
+
+
+@ORDERS
+def test_output_equals_the_formula(normalize_first, inputs, mask):
+    block = built(normalize_first=normalize_first)
+    np.testing.assert_allclose(block(inputs), transformer.encoder_block(block, inputs), rtol=FLOAT32, atol=FLOAT32)
+    full = mask[:, None, None] & mask[:, None, :, None] & (normal(B, 1, T, T) > -1)
+    expected = transformer.encoder_block(block, inputs, full)
+    output = block(inputs, mask=mask, attention_mask=full[:, 0])
+    np.testing.assert_allclose(output, expected, rtol=FLOAT32, atol=FLOAT32)
+
+
+@ORDERS
+def test_a_causal_block_equals_the_formula(normalize_first, inputs):
+    block = built(normalize_first=normalize_first)
+    expected = transformer.encoder_block(block, inputs, attention.causal(T, T))
+    np.testing.assert_allclose(block(inputs, use_causal_mask=True), expected, rtol=FLOAT32, atol=FLOAT32)
+
+
+def test_post_ln_ends_with_a_normalization_and_pre_ln_does_not(inputs):
+    for normalize_first in (False, True):
+        block = TransformerEncoderBlock(N, HIDDEN, normalize_first=normalize_first)
+        mean = np.abs(to_numpy(block(inputs)).mean(axis=-1))
+        assert (mean.max() < FLOAT32) is not normalize_first
+
+
+@ORDERS
+def test_weights_on_request_are_those_of_the_attention(normalize_first, inputs, mask):
+    block = built(normalize_first=normalize_first)
+    output, weights = to_numpy(block(inputs, mask=mask, return_attention_scores=True))
+    np.testing.assert_allclose(block(inputs, mask=mask), output, atol=EXACT)
+    assert weights.shape == (B, N, T, T)
+    read = to_numpy(block.before("self_attention", inputs))
+    full = mask[:, None, None] & mask[:, None, :, None]
+    expected = attention.multi_head_attention(read, read, read, full, block.self_attention.get_weights())
+    np.testing.assert_allclose(weights, expected[1], atol=FLOAT32)
+
+
+@ORDERS
+def test_padding_has_no_influence_whatever_it_holds(normalize_first, inputs, mask):
+    block = built(normalize_first=normalize_first)
+    expected = to_numpy(block(inputs[:, :3]))
+    inputs[:, 3:] = np.nan
+    mask[:] = [True, True, True, False, False]
+    np.testing.assert_allclose(to_numpy(block(inputs, mask=mask))[:, :3], expected, rtol=FLOAT32, atol=FLOAT32)
+
+
+def test_the_implicit_mask_is_honoured_and_passed_on():
+    ids = np.array([[4, 5, 6, 0, 0], [7, 8, 9, 4, 0]])
+    inputs, block = keras.layers.Embedding(11, D, mask_zero=True)(ids), built()
+    output = block(inputs)
+    np.testing.assert_array_equal(to_numpy(output._keras_mask), ids != 0)
+    np.testing.assert_allclose(output, block(to_numpy(inputs), mask=ids != 0), atol=EXACT)
+
+
+def test_masks_pass_through_a_stack_without_a_warning(recwarn):
+    ids = keras.Input((None,), dtype="int32")
+    vectors = keras.layers.Embedding(11, D, mask_zero=True)(ids)
+    hidden, weights = built()(built()(vectors), return_attention_scores=True)
+    model = keras.Model(ids, [hidden, weights])
+    _, weights = model(np.array([[4, 5, 0, 0]], "int32"))
+    assert not to_numpy(weights)[..., 2:].any()
+    assert not recwarn.list
+
+
+def test_layer_normalization_divides_by_the_standard_deviation_of_small_inputs():
+    inputs = normal(1, T, D) * 0.03
+    block = built(normalize_first=True)
+    normalized = to_numpy(block.norms["self_attention"](inputs))
+    scale, offset = block.norms["self_attention"].get_weights()
+    deviation = ((normalized - offset) / scale).std(axis=-1)
+    np.testing.assert_allclose(deviation, 1.0, atol=2e-2)  # 0.7 with an epsilon of 1e-3
+
+
+def test_score_and_alignment_reach_the_attention(inputs):
+    score = AdditiveScore(units=5)
+    block = TransformerEncoderBlock(N, HIDDEN, score=score)
+    block(inputs)
+    assert isinstance(block.self_attention, MultiHeadAttention)
+    assert type(block.self_attention.score) is AdditiveScore
+    assert block.self_attention.score.units == 5
+    assert block.self_attention.score is not score
+
+
+def test_dropout_is_on_the_weights_and_on_both_updates_with_seeds_of_their_own(inputs):
+    block = TransformerEncoderBlock(N, HIDDEN, dropout=0.5, seed=3)
+    block(inputs)
+    layers = [block.self_attention.dropout_layer, *block.dropouts.values()]
+    assert [layer.rate for layer in layers] == [0.5] * 3
+    assert len({layer.seed for layer in layers}) == 3
+    assert block.feed_forward.dropout == 0.0
+
+
+def test_dropout_is_off_at_inference(inputs):
+    block, plain = built(dropout=0.5, seed=3), built()
+    np.testing.assert_allclose(block(inputs, training=False), plain(inputs), atol=EXACT)
+    assert np.abs(to_numpy(block(inputs, training=True)) - to_numpy(plain(inputs))).max() > 0.1
+
+
+def test_symbolic_output_and_weights():
+    output, weights = TransformerEncoderBlock(N, HIDDEN)(keras.Input((None, D)), return_attention_scores=True)
+    assert (output.shape, weights.shape) == ((None, None, D), (None, N, None, None))
+
+
+def test_heads_must_divide_the_width():
+    message = (
+        r"`num_heads` must divide the width D of the inputs. Received num_heads=4 and inputs of shape \(2, 5, 6\) "
+        r"\(D=6\). Choose a divisor of 6\."
+    )
+    with pytest.raises(ValueError, match=message):
+        TransformerEncoderBlock(4, HIDDEN)(normal(B, T, 6))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"num_heads": 0}, ValueError, r"`num_heads` must be a positive integer. Received: 0\."),
+        ({"intermediate_dim": -1}, ValueError, r"`intermediate_dim` must be a positive integer. Received: -1\."),
+        ({"dropout": 1}, ValueError, r"`dropout` must be a number in \[0, 1\). Received: 1\."),
+        ({"score": "adittive"}, ValueError, r'Unknown score: "adittive".*Did you mean "additive"'),
+        ({"alignment": None}, TypeError, r"`alignment` must be one of .* Received: None of type NoneType"),
+    ],
+    ids=str,
+)
+def test_bad_arguments(arguments, error, message):
+    with pytest.raises(error, match=message):
+        TransformerEncoderBlock(**{"num_heads": N, "intermediate_dim": HIDDEN, **arguments})
+
+
+def test_inputs_need_three_axes_and_a_known_width():
+    with pytest.raises(ValueError, match=r"`inputs` must have at least 3 axes, `\(B, T, D\)`. Received shape \(5, 6\)"):
+        TransformerEncoderBlock(N, HIDDEN)(normal(T, D))
+    with pytest.raises(ValueError, match=r"`inputs` must have a known last axis.* \(None, 5, None\)"):
+        TransformerEncoderBlock(N, HIDDEN)(keras.Input((5, None)))
