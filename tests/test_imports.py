@@ -107,6 +107,7 @@ def test_all_lists_what_an_init_imports_from_its_folder(path):
 
 def test_all_of_the_package_lists_its_folders():
     names, imports, _ = names_of_init(ROOT / "__init__.py")
+    imports.remove("backends")  # imported for its check only
     assert sorted(names) == sorted([*imports, "__version__", "data", "serving", "visualization"])
     assert names == sorted(names)
 

@@ -23,7 +23,7 @@ from contract.cases import (
 )
 from tolerances import EXACT, FLOAT32
 
-from keras_attention import layers, models
+from keras_attention import layers
 
 
 def sizes_test():
@@ -189,8 +189,7 @@ def test_config_holds_every_argument_of_the_constructor(case):
 
 
 @each(LAYER_CASES)
-def test_config_holds_name_and_dtype(case, known_fault):
-    known_fault(case.kind is models.Transformer, "Transformer.get_config leaves dtype out")
+def test_config_holds_name_and_dtype(case):
     layer = case.kind.from_config(case.make(name="given", dtype="mixed_bfloat16").get_config())
     assert layer.name == "given"
     layers = layer.layers if isinstance(layer, keras.Model) else [layer]

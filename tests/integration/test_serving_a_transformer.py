@@ -55,7 +55,7 @@ def test_served_answers_equal_those_of_python(translator, signatures, texts):
 
 def test_the_score_is_the_log_probability_of_the_answer(translator, signatures):
     model, source_tokenizer, _ = translator
-    source = source_tokenizer.tokenize(TEXTS[:1]).to_tensor()
+    source = source_tokenizer.tokenize(TEXTS[:1]).to_tensor().numpy()
     answer = signatures["translate_ids"](source=source)
     tokens = answer["tokens"].numpy()
     logits = model({"source": source, "target": np.concatenate([[[1]], tokens[:, :-1]], axis=1)})

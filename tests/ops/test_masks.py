@@ -11,7 +11,6 @@ from keras_attention.ops.masks import (
     first_causal_position,
     merge_masks,
     padding_mask,
-    unmasked,
     window_mask,
     zero_masked,
 )
@@ -130,18 +129,33 @@ def test_numbers_are_read_as_booleans():
 # === Applying ===
 
 
-def test_unmasked_finds_queries_and_keys_that_are_used_at_least_once():
-    mask = np.array([[True, False, False], [False, False, False], [True, True, False]])
-    assert to_numpy(unmasked(mask, axis=-1)).tolist() == [True, False, True]
-    assert to_numpy(unmasked(mask, axis=-2)).tolist() == [True, True, False]
-
-
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 def test_zero_masked_removes_whatever_stood_there_and_keeps_the_type(dtype):
-    tensor = ops.cast(np.array([[1.0, 2.0], [np.nan, 3.0], [np.inf, 6e4]], "float32"), dtype)
-    zeroed = zero_masked(tensor, np.array([True, False, False]))
+    tensor = ops.cast(np.array([[[1.0, 2.0], [np.nan, 3.0], [np.inf, 6e4]]], "float32"), dtype)
+    zeroed = zero_masked(tensor, [np.array([[True, False, False]]), None])
     assert zeroed.dtype == tensor.dtype
-    assert to_numpy(ops.cast(zeroed, "float32")).tolist() == [[1.0, 2.0], [0.0, 0.0], [0.0, 0.0]]
+    assert to_numpy(ops.cast(zeroed, "float32")).tolist() == [[[1.0, 2.0], [0.0, 0.0], [0.0, 0.0]]]
+
+
+def test_zero_masked_without_masks_returns_the_tensor():
+    tensor = ops.ones((B, S, D))
+    assert zero_masked(tensor, [None, None]) is tensor
+
+
+def test_a_position_is_zeroed_by_any_padding_mask():
+    masks = [np.array([[True, True, False, False]]), np.array([[1, 0, 1, 0]])]
+    zeroed = to_numpy(zero_masked(np.ones((1, 4, 2), "float32"), masks))
+    assert zeroed[..., 0].tolist() == [[1.0, 0.0, 0.0, 0.0]]
+
+
+@pytest.mark.parametrize("shape", [(T, S), (1, T, S), (B, T, S), (B, 1, T, S), (B, N, T, S)])
+def test_an_attention_mask_zeroes_the_positions_that_it_excludes_everywhere(shape):
+    mask = normal(*shape) > 1.0
+    full = np.broadcast_to(mask[:, None] if mask.ndim == 3 else mask, (B, N, T, S))
+    keys = to_numpy(zero_masked(np.ones((B, S, D), "float32"), [], mask))
+    np.testing.assert_array_equal(keys[..., 0] > 0, full.any(axis=(1, 2)))
+    queries = to_numpy(zero_masked(np.ones((B, T, D), "float32"), [], mask, axis=-1))
+    np.testing.assert_array_equal(queries[..., 0] > 0, full.any(axis=(1, 3)))
 
 
 # === Checks ===
