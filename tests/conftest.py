@@ -1,5 +1,12 @@
 """Every test starts from the same random numbers."""
 
+import os
+
+if os.environ.get("KERAS_BACKEND") == "jax":
+    # JAX compiles every operation of every shape on its own; tiny tensors gain nothing from optimized code.
+    os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+
+# isort: split
 import keras
 import numpy as np
 import pytest

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention.alignments.alignment import Alignment
-from keras_attention.ops import mask_scores, masked_log_softmax, masked_softmax
+from keras_attention.ops import LOWEST, at_least_float32, mask_scores, masked_log_softmax, masked_softmax
 
 
 def one_hot_of_maximum(scores, mask=None):
@@ -12,10 +12,8 @@ def one_hot_of_maximum(scores, mask=None):
 
     No argmax, which raises on a source of length zero.
     """
-    if scores.shape[-1] == 0:
-        return scores
     scores = mask_scores(scores, mask)
-    is_maximum = ops.equal(scores, ops.max(scores, axis=-1, keepdims=True))
+    is_maximum = ops.equal(scores, ops.max(scores, axis=-1, keepdims=True, initial=LOWEST))
     is_first = ops.equal(ops.cumsum(ops.cast(is_maximum, "int32"), axis=-1), 1)
     chosen = ops.logical_and(is_maximum, is_first)
     if mask is not None:
@@ -66,8 +64,10 @@ class Categorical(Alignment):
 
     def log_prob(self, selection, scores, mask=None):
         """Log-probability of a selection `(..., T, S)` of one-hot rows: `(..., T)`, 0 for an empty row."""
-        return ops.sum(selection * masked_log_softmax(scores, mask), axis=-1)
+        log_weights = masked_log_softmax(scores, mask)
+        return ops.sum(ops.cast(selection, log_weights.dtype) * log_weights, axis=-1)
 
     def entropy(self, scores, mask=None):
         """Entropy of each row in nats: `(..., T)`."""
+        scores = at_least_float32(scores)
         return -ops.sum(masked_softmax(scores, mask) * masked_log_softmax(scores, mask), axis=-1)

@@ -12,7 +12,7 @@ from keras_attention.ops.masks import (
     merge_masks,
     zero_masked,
 )
-from keras_attention.ops.shapes import check_attention_shapes, check_rate
+from keras_attention.ops.shapes import check_attention_shapes, check_not_ragged, check_rate
 
 
 def attend(query, key, value, mask, *, score, alignment, dropout, training):
@@ -69,6 +69,7 @@ class AttentionLayer(keras.layers.Layer):
         use_causal_mask=False,
     ):
         key = value if key is None else key
+        check_not_ragged(query=query, value=value, key=key)
         check_attention_shapes(query.shape, value.shape, key.shape)
         masks = {
             "query_mask": query_mask,
@@ -76,13 +77,13 @@ class AttentionLayer(keras.layers.Layer):
             "key_mask": key_mask,
             "attention_mask": attention_mask,
         }
-        check_masks(query.shape, value.shape, **masks)
+        check_masks(query.shape, value.shape, (*query.shape[:-1], value.shape[-2]), **masks)
         T, S = ops.shape(query)[-2], ops.shape(value)[-2]
         positions = aligned_positions(T, S, first_causal_position(T, S))
         position_masks = [causal_mask(*positions)] if use_causal_mask else []
         mask = merge_masks(len(query.shape), position_masks=position_masks, **masks)
-        query = zero_masked(query, [query_mask], attention_mask, axis=-1)
-        value, key = (zero_masked(tensor, [value_mask, key_mask], attention_mask) for tensor in (value, key))
+        query = zero_masked(query, mask, axis=-1)
+        value, key = zero_masked(value, mask), zero_masked(key, mask)
         context, weights = attend(
             query,
             key,

@@ -27,10 +27,13 @@ from keras_attention.ops.masks import (
 from keras_attention.ops.shapes import (
     check_attention_shapes,
     check_known_width,
+    check_not_ragged,
     check_positive_integer,
+    check_rank,
     check_rate,
     check_same_length,
     check_same_rank,
+    sizes_differ,
     tuple_of_integers,
 )
 
@@ -180,7 +183,11 @@ class MultiHeadAttention(keras.layers.Layer):
     def _projection(self, name, inputs_shape, output_shape, contracted=1, activation=None):
         """Dense layer from the last axes of the inputs, `contracted` of them, to `output_shape`."""
         # Every axis has a letter: the gradient of a kernel whose equation says "..." is fifty times slower in TensorFlow.
-        batch, inner, outer = "abcdefg"[: len(inputs_shape) - contracted], "xy"[:contracted], "nopq"[: len(output_shape)]
+        batch, inner, outer = (
+            "abcdefg"[: len(inputs_shape) - contracted],
+            "xy"[:contracted],
+            "nopq"[: len(output_shape)],
+        )
         projection = keras.layers.EinsumDense(
             f"{batch}{inner},{inner}{outer}->{batch}{outer}",
             output_shape=(*[None] * (len(batch) - 1), *output_shape),
@@ -217,7 +224,9 @@ class MultiHeadAttention(keras.layers.Layer):
     ):
         key = value if key is None else key
         axes = attention_axes(self.attention_axes, len(query.shape))
-        self._check_call(query, value, key, axes, return_attention_scores, cache)
+        self._check_call(query, value, key, axes, return_attention_scores, cache, cache_index)
+        if cache is None:
+            check_masks(query.shape, value.shape, None, query_mask=query_mask, value_mask=value_mask, key_mask=key_mask)
         query_sizes, key_sizes = ops.shape(query)[:-1], ops.shape(value)[:-1]
         query, key, value = (fold_axes(tensor, axes) for tensor in (query, key, value))
         masks = {
@@ -231,11 +240,11 @@ class MultiHeadAttention(keras.layers.Layer):
             masks["attention_mask"] = fold_attention_mask(attention_mask, *sizes)
         if cache is None:
             mask = self._mask(query, value, masks, use_causal_mask)
-            memory = self._project_memory(value, key, [masks["value_mask"], masks["key_mask"]], masks["attention_mask"])
+            memory = self._project_memory(value, key, mask)
         else:
-            memory = cache if cache_index is None else self._update(cache, cache_index, value, key)
+            memory = cache if cache_index is None else self._update(cache, cache_index, value, key, masks["value_mask"])
             mask = self._mask(query, memory["value"][:, 0], masks, use_causal_mask, cache_index)
-        query = zero_masked(query, [masks["query_mask"]], masks["attention_mask"], axis=-1)
+        query = zero_masked(query, mask, axis=-1)
         output, weights = self._attend(query, memory, mask, training)
         outputs = [unfold_axes(output, axes, query_sizes)]
         if return_attention_scores:
@@ -257,11 +266,17 @@ class MultiHeadAttention(keras.layers.Layer):
 
         Positions that `value_mask (B, S)` excludes are zeroed before the projection; pass the mask again on reading.
         """
-        return self._project_memory(value, value if key is None else key, [value_mask])
+        if not self.built:
+            raise ValueError(
+                "The layer must be built before it can project. Call it once, or `build(query_shape, value_shape)`."
+            )
+        mask = None if value_mask is None else ops.expand_dims(value_mask, -2)
+        return self._project_memory(value, value if key is None else key, mask)
 
     def _mask(self, query, value, masks, use_causal_mask, cache_index=None):
         """One mask that broadcasts to the scores `(B, N, T, S)`, or None."""
-        check_masks(query.shape, value.shape, **masks)
+        scores_shape = (*query.shape[:-2], self.num_heads, query.shape[-2], value.shape[-2])
+        check_masks(query.shape, value.shape, scores_shape, **masks)
         T, S = ops.shape(query)[-2], ops.shape(value)[-2]
         first = cache_index
         if first is None:
@@ -276,16 +291,20 @@ class MultiHeadAttention(keras.layers.Layer):
             position_masks.append(window_mask(query_positions, key_positions, self.sliding_window))
         return merge_masks(len(query.shape) + 1, position_masks=position_masks, **masks)
 
-    def _project_memory(self, value, key, padding_masks=(), attention_mask=None):
-        value, key = (zero_masked(tensor, padding_masks, attention_mask) for tensor in (value, key))
+    def _project_memory(self, value, key, mask):
+        value, key = zero_masked(value, mask), zero_masked(key, mask)
         # The heads move left of the positions once, here, so that reading the memory needs no transposition.
         return {
             "key": ops.moveaxis(self.key_dense(key), -2, -3),  # (B, N, S, H)
             "value": ops.moveaxis(self.value_dense(value), -2, -3),  # (B, N, S, E)
         }
 
-    def _update(self, cache, cache_index, value, key):
-        new = self._project_memory(value, key)
+    def _update(self, cache, cache_index, value, key, value_mask):
+        mask = None
+        if value_mask is not None:  # the mask speaks of all slots
+            written = ops.slice(value_mask, (0, cache_index), (ops.shape(value_mask)[0], ops.shape(value)[1]))
+            mask = ops.expand_dims(written, -2)
+        new = self._project_memory(value, key, mask)
         return {
             name: ops.slice_update(cache[name], (0, 0, cache_index, 0), ops.cast(new[name], cache[name].dtype))
             for name in ("key", "value")
@@ -332,6 +351,8 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def _checked_shapes(self, query_shape, value_shape, key_shape):
         """The three shapes with their attention axes folded into one, after checking that they fit together."""
+        for name, shape in (("query", query_shape), ("value", value_shape), ("key", key_shape)):
+            check_rank(name, shape, 3, "(B, ..., length, features)")
         check_same_rank(query_shape, value_shape, key_shape)
         axes = attention_axes(self.attention_axes, len(query_shape))
         check_same_length(value_shape, key_shape, axes)
@@ -339,7 +360,8 @@ class MultiHeadAttention(keras.layers.Layer):
         check_attention_shapes(*shapes)
         return shapes
 
-    def _check_call(self, query, value, key, axes, return_attention_scores, cache):
+    def _check_call(self, query, value, key, axes, return_attention_scores, cache, cache_index):
+        check_not_ragged(query=query, value=value, key=key)
         self._checked_shapes(query.shape, value.shape, key.shape)
         if return_attention_scores and self._uses_flash_attention:
             raise ValueError(
@@ -350,6 +372,31 @@ class MultiHeadAttention(keras.layers.Layer):
             raise ValueError(
                 f"A cache needs inputs of shape (B, T, D). Received query of shape {tuple(query.shape)} "
                 f"and attention_axes={self.attention_axes}."
+            )
+        if cache is None and cache_index is not None:
+            raise ValueError(
+                f"`cache_index` is a slot of `cache`. Received cache_index={cache_index} without a cache. "
+                "Pass `cache=layer.empty_cache(batch_size, length)`."
+            )
+        if cache is not None:
+            self._check_cache(query, value, cache, cache_index)
+
+    def _check_cache(self, query, value, cache, cache_index):
+        shape, T = tuple(cache["key"].shape), value.shape[1]
+        if sizes_differ(shape[0], query.shape[0]) or shape[1] != self.num_heads:
+            raise ValueError(
+                f"`cache` must have shape (B, {self.num_heads}, slots, {self.key_dim}) with the batch B of the query. "
+                f"Received a cache of shape {shape} and query of shape {tuple(query.shape)}."
+            )
+        if (
+            isinstance(cache_index, int)
+            and shape[2] is not None
+            and T is not None
+            and not 0 <= cache_index <= shape[2] - T
+        ):
+            raise ValueError(
+                f"The keys and values must fit into the slots of the cache, 0 to {shape[2] - 1} of {shape[2]}. Received {T} "
+                f"of them for cache_index={cache_index}. Make a longer cache with `empty_cache`."
             )
 
     def compute_output_shape(self, query_shape, value_shape, key_shape=None):

@@ -73,7 +73,7 @@ class TokenEmbedding(keras.layers.Layer):
                 f"Token ids must be integers. Received dtype {inputs.dtype} and shape {tuple(inputs.shape)}. "
                 'Declare them as such: `keras.Input((None,), dtype="int32")`.'
             )
-        return ops.take(self.embeddings, inputs, axis=0) * math.sqrt(self.embedding_dim)
+        return ops.take(self.embeddings, ops.cast(inputs, "int32"), axis=0) * math.sqrt(self.embedding_dim)
 
     def compute_output_spec(self, inputs, reverse=False):
         if reverse:

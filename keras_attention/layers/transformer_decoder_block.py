@@ -53,7 +53,9 @@ class TransformerDecoderBlock(TransformerBlock):
         Xiong et al., 2020 (pre-LN), arXiv:2002.04745.
     """
 
-    def build(self, target_shape, source_shape):
+    def build(self, target_shape, source_shape=None):
+        if source_shape is None:
+            self._raise_no_source(target_shape)
         self.build_sublayers(target_shape, {"self_attention": target_shape, "cross_attention": source_shape})
 
     def call(
@@ -70,10 +72,7 @@ class TransformerDecoderBlock(TransformerBlock):
         cache_index=None,
     ):
         if source is None and cache is None:
-            raise ValueError(
-                "The decoder block needs `source`, the encoded source of shape (B, S, D), or a `cache` that holds it. "
-                f"Received neither, with target of shape {tuple(target.shape)}."
-            )
+            self._raise_no_source(target.shape)
         cache = cache or {"self": None, "cross": None}
         options = {"return_attention_scores": return_attention_scores, "training": training}
         normalized = self.before("self_attention", target)
@@ -107,6 +106,13 @@ class TransformerDecoderBlock(TransformerBlock):
         if self_cache is not None:
             outputs.append({"self": self_cache, "cross": cross_cache})
         return tuple(outputs) if len(outputs) > 1 else output
+
+    @staticmethod
+    def _raise_no_source(target_shape):
+        raise ValueError(
+            "The decoder block needs `source`, the encoded source of shape (B, S, D), or a `cache` that holds it. "
+            f"Received neither, with target of shape {tuple(target_shape)}."
+        )
 
     def initial_cache(self, source, length, source_mask=None):
         """Cache for `length` target positions: {"self": free slots, "cross": the projected `source (B, S, D)`}."""

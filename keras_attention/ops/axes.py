@@ -8,7 +8,15 @@ from keras import ops
 
 def attention_axes(axes, rank):
     """Positive axes of a tensor of `rank` axes; `None` stands for all but the first and the last."""
-    return tuple(range(1, rank - 1)) if axes is None else tuple(axis % rank for axis in axes)
+    if axes is None:
+        return tuple(range(1, rank - 1))
+    positive = tuple(axis + rank if axis < 0 else axis for axis in axes)
+    if len(set(positive)) < len(positive) or not all(0 < axis < rank - 1 for axis in positive):
+        raise ValueError(
+            f"`attention_axes` must be different axes between the batch, 0, and the features, {rank - 1}. "
+            f"Received attention_axes={tuple(axes)} for inputs of {rank} axes."
+        )
+    return positive
 
 
 def folded_shape(shape, axes):
@@ -55,6 +63,11 @@ def fold_attention_mask(mask, query_sizes, key_sizes):
     """`(..., T1, T2, S1, S2)` -> `(..., T1·T2, S1·S2)`, the sizes being those of the attention axes."""
     if len(query_sizes) == 1:
         return mask
+    if len(mask.shape) < 2 * len(query_sizes):
+        raise ValueError(
+            f"`attention_mask` must end with the {len(query_sizes)} attention axes of the query and those of the key, "
+            f"{(*query_sizes, *key_sizes)}. Received shape {tuple(mask.shape)}."
+        )
     leading = ops.shape(mask)[: -2 * len(query_sizes)]
     mask = ops.broadcast_to(mask, (*leading, *query_sizes, *key_sizes))
     T, S = (functools.reduce(operator.mul, sizes) for sizes in (query_sizes, key_sizes))

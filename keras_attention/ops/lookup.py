@@ -20,7 +20,7 @@ def get_by_name(identifier, names, base, kind):
     """
     if isinstance(identifier, base):
         return identifier
-    if isinstance(identifier, dict):
+    if isinstance(identifier, dict) and "config" in identifier:
         return get_by_name(keras.saving.deserialize_keras_object(identifier), names, base, kind)
     known = ", ".join(f'"{name}"' for name in sorted(names))
     if isinstance(identifier, str):

@@ -1,7 +1,5 @@
 """Boolean masks, True = attend: padding, causal, window; merged into one mask and applied to the inputs here only."""
 
-import functools
-
 from keras import ops
 
 
@@ -71,8 +69,10 @@ def merge_masks(rank, *, query_mask=None, value_mask=None, key_mask=None, attent
     return merged
 
 
-def check_masks(query_shape, value_shape, *, query_mask=None, value_mask=None, key_mask=None, attention_mask=None):
-    """Raises when a mask cannot belong to a query `(B, ..., T, D)` and a value `(B, ..., S, E)`."""
+def check_masks(
+    query_shape, value_shape, scores_shape, *, query_mask=None, value_mask=None, key_mask=None, attention_mask=None
+):
+    """Raises when a mask cannot belong to a query `(B, ..., T, D)`, a value `(B, ..., S, E)` or scores `(B, ..., T, S)`."""
     for name, mask, shape in (
         ("query_mask", query_mask, query_shape),
         ("value_mask", value_mask, value_shape),
@@ -86,10 +86,13 @@ def check_masks(query_shape, value_shape, *, query_mask=None, value_mask=None, k
     if attention_mask is not None:
         T, S = query_shape[-2], value_shape[-2]
         shape = tuple(attention_mask.shape)
-        if len(shape) < 2 or not _broadcasts(shape[-2:], (T, S)):
+        inserted = (1,) * (len(scores_shape) - len(shape)) if len(shape) > 2 else ()
+        if not 2 <= len(shape) <= len(scores_shape) or not _broadcasts(
+            (*shape[:-2], *inserted, *shape[-2:]), scores_shape
+        ):
             raise ValueError(
                 "`attention_mask` must have two to four axes and broadcast to the scores, (B, T, S) or (B, heads, T, S) "
-                f"with T={T} and S={S} (True = attend). Received shape {shape}. "
+                f"with T={T} and S={S} (True = attend), here {tuple(scores_shape)}. Received shape {shape}. "
                 "Pass a padding mask (B, S) as `value_mask`."
             )
 
@@ -99,23 +102,18 @@ def _broadcasts(shape, target):
     return len(shape) <= len(target) and all(one is None or two is None or one in (1, two) for one, two in pairs)
 
 
-def zero_masked(tensor, padding_masks, attention_mask=None, axis=-2):
-    """`tensor (B, ..., S, D)` with zeros, whatever stood there, at positions that no score may use.
+def zero_masked(tensor, mask, axis=-2):
+    """`tensor (B, ..., S, D)` with zeros, whatever stood there, at positions that `mask (..., T, S)` never uses.
 
     A weight of zero does not silence NaN or inf, neither in the context nor in the gradient of a projection.
 
     Args:
-        padding_masks: Masks `(B, ..., S)` of the tensor, or `None` in place of one.
-        attention_mask: Mask of query and key positions, or `None`; a position that it excludes everywhere is zeroed.
-        axis: Axis of `attention_mask` to look along: -2 for keys and values, -1 for queries.
+        mask: The merged mask, or `None`. Axes of heads, which the tensor does not have, are looked along too.
+        axis: Axis of the mask to look along: -2 for keys and values, -1 for queries.
     """
-    masks = [ops.cast(mask, "bool") for mask in padding_masks if mask is not None]
-    if attention_mask is not None:
-        used = ops.any(insert_head_axes(ops.cast(attention_mask, "bool"), len(tensor.shape)), axis=axis)
-        while len(used.shape) >= len(tensor.shape):
-            used = ops.any(used, axis=-2)  # used by any head
-        masks.append(used)
-    if not masks:
+    if mask is None:
         return tensor
-    used = functools.reduce(ops.logical_and, masks)  # (B, ..., S)
+    used = ops.any(mask, axis=axis)
+    while len(used.shape) >= len(tensor.shape):
+        used = ops.any(used, axis=-2)  # used by any head
     return ops.where(ops.expand_dims(used, -1), tensor, ops.zeros((), tensor.dtype))

@@ -9,6 +9,16 @@ def sizes_differ(first, second):
     return isinstance(first, int) and isinstance(second, int) and first != second
 
 
+def check_not_ragged(**tensors):
+    """Raises for a ragged tensor of TensorFlow, whose rows have lengths of their own."""
+    for name, tensor in tensors.items():
+        if hasattr(tensor, "row_lengths"):
+            raise TypeError(
+                f"`{name}` must be a dense tensor. Received a ragged one of shape {tuple(tensor.shape)}. Pass "
+                f"`{name}.to_tensor()` and, as its mask, `tf.sequence_mask({name}.row_lengths())`."
+            )
+
+
 def check_rank(name, shape, minimum, axes):
     """Raises unless `shape` has at least `minimum` axes; `axes` shows the expected form, such as `(..., T, D)`."""
     if len(shape) < minimum:

@@ -56,12 +56,17 @@ class AdditiveScore(Score):
         check_known_width("key", key_shape)
         units = self.units or key_shape[-1]
         self.query_kernel = self.add_weight(
-            name="query_kernel", shape=(query_shape[-1], units), initializer=fresh(self.kernel_initializer)
+            name="query_kernel",
+            shape=(query_shape[-1], units),
+            initializer=fresh(self.kernel_initializer),
+            autocast=False,
         )
         self.key_kernel = self.add_weight(
-            name="key_kernel", shape=(key_shape[-1], units), initializer=fresh(self.kernel_initializer)
+            name="key_kernel", shape=(key_shape[-1], units), initializer=fresh(self.kernel_initializer), autocast=False
         )
-        self.vector = self.add_weight(name="vector", shape=(units,), initializer=fresh(self.kernel_initializer))
+        self.vector = self.add_weight(
+            name="vector", shape=(units,), initializer=fresh(self.kernel_initializer), autocast=False
+        )
 
     def call(self, query, key):
         return additive_scores(*self.upcast(query, key, self.query_kernel, self.key_kernel, self.vector))

@@ -48,7 +48,7 @@ class BilinearScore(Score):
         check_known_width("query", query_shape)
         check_known_width("key", key_shape)
         self.kernel = self.add_weight(
-            name="kernel", shape=(query_shape[-1], key_shape[-1]), initializer=self.kernel_initializer
+            name="kernel", shape=(query_shape[-1], key_shape[-1]), initializer=self.kernel_initializer, autocast=False
         )
 
     def call(self, query, key):

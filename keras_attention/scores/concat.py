@@ -62,8 +62,11 @@ class ConcatScore(Score):
             name="kernel",
             shape=(query_shape[-1] + key_shape[-1], units),
             initializer=fresh(self.kernel_initializer),
+            autocast=False,
         )
-        self.vector = self.add_weight(name="vector", shape=(units,), initializer=fresh(self.kernel_initializer))
+        self.vector = self.add_weight(
+            name="vector", shape=(units,), initializer=fresh(self.kernel_initializer), autocast=False
+        )
 
     def call(self, query, key):
         return concat_scores(*self.upcast(query, key, self.kernel, self.vector))

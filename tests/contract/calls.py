@@ -5,9 +5,7 @@ import inspect
 
 import keras
 import numpy as np
-from contract.cases import SIZES, shape_of
-
-TRACED = {"B": None, "T": None, "S": None}
+from contract.cases import UNKNOWN_SIZES, shape_of
 
 
 def call(layer, arguments, **options):
@@ -39,29 +37,29 @@ def accepts(layer, argument):
     return argument in inspect.signature(layer.call).parameters
 
 
-def symbolic_arguments(case, sizes, masks=True):
+def symbolic_arguments(case, sizes):
     """A `keras.Input` for each argument; axes whose size is None stay unknown."""
     batch, *_ = shape_of("B", sizes)
     arguments = {}
     for name, axes in case.inputs.items():
         dtype = "int32" if name in case.vocabularies else "float32"
         arguments[name] = keras.Input(shape_of(axes[1:], sizes), batch_size=batch, dtype=dtype, name=name)
-    for name, axes in case.masks.items() if masks else ():
+    for name, axes in case.masks.items():
         if name not in case.vocabularies:
             arguments[name] = keras.Input(shape_of(axes, sizes), batch_size=batch, dtype="bool", name=name)
     return arguments
 
 
-def functional(case, layer, sizes=None, masks=True):
+def functional(case, layer):
     """A functional model around the layer with one list of outputs, the weights among them where there are any."""
-    arguments = symbolic_arguments(case, {**SIZES, **(sizes or TRACED)}, masks)
+    arguments = symbolic_arguments(case, UNKNOWN_SIZES)
     options = {"return_attention_scores": True} if case.weights else {}
     return keras.Model(arguments, keras.tree.flatten(call(layer, arguments, **options)))
 
 
-def random_loss(case, sizes=SIZES, real=True):
+def random_loss(case, real=True):
     """Sum of the outputs at `real` positions, each times its own number: normalized outputs add up to a constant."""
-    factors = np.random.default_rng(11).normal(size=shape_of(case.output, sizes)).astype("float32")
+    factors = np.random.default_rng(11).normal(size=shape_of(case.output)).astype("float32")
     return lambda output: keras.ops.sum(keras.ops.where(real, output * factors, 0.0))
 
 
@@ -91,14 +89,14 @@ def _tensorflow_gradients(layer, floats, others, loss, options):
 def _jax_gradients(layer, floats, others, loss, options):
     import jax
 
-    others_and_state = [weight.value for weight in layer.non_trainable_variables]
+    state = [weight.value for weight in layer.non_trainable_variables]
 
     def value(floats, weights):
         tensors = {**floats, **others}
         if isinstance(layer, keras.Model):
-            outputs, _ = layer.stateless_call(weights, others_and_state, tensors, **options)
+            outputs, _ = layer.stateless_call(weights, state, tensors, **options)
         else:
-            outputs, _ = layer.stateless_call(weights, others_and_state, **tensors, **options)
+            outputs, _ = layer.stateless_call(weights, state, **tensors, **options)
         return loss(outputs)
 
     return jax.grad(value, argnums=(0, 1))(floats, [weight.value for weight in layer.trainable_variables])

@@ -40,7 +40,9 @@ def test_content_of_masked_positions_never_reaches_an_output(case, name, content
 @each_mask(EXPLICIT_CASES)
 @CONTENTS
 def test_content_of_masked_positions_never_reaches_a_gradient(case, name, content, known_fault):
-    is_residual = case.kind in (layers.TransformerEncoderBlock, layers.TransformerDecoderBlock) and name != "source_mask"
+    is_residual = (
+        case.kind in (layers.TransformerEncoderBlock, layers.TransformerDecoderBlock) and name != "source_mask"
+    )
     known_fault(is_residual and not np.isfinite(content), "0 · NaN in the residual path of the Transformer blocks")
     layer, arrays, masks = built(case), case.arrays(), one_mask(case, name)
     loss = random_loss(case, real=case.real_positions(masks))

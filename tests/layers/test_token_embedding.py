@@ -65,14 +65,7 @@ def test_one_table_serves_both_directions(embedding):
     assert [weight.shape for weight in embedding.weights] == [(V, D)]
 
 
-SHORT_IDS = pytest.mark.xfail(
-    keras.backend.backend() == "tensorflow", strict=True, reason="TensorFlow looks up no ids of eight bits"
-)
-
-
-@pytest.mark.parametrize(
-    "dtype", ["int32", pytest.param("uint8", marks=SHORT_IDS), pytest.param("int8", marks=SHORT_IDS)]
-)
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "int8"])
 def test_ids_of_any_integer_type_are_read(dtype, embedding):
     np.testing.assert_allclose(embedding(ops.cast(IDS, dtype)), embedding(IDS), atol=EXACT)
 

@@ -214,7 +214,6 @@ def test_a_block_needs_a_source_or_a_cache(target):
         built()(target)
 
 
-@pytest.mark.xfail(strict=True, raises=TypeError, reason="`build` misses its argument before `call` can say so")
 def test_a_block_that_is_not_built_needs_a_source_too(target):
     with pytest.raises(ValueError, match=r"The decoder block needs `source`"):
         TransformerDecoderBlock(N, HIDDEN)(target)

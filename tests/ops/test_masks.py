@@ -132,35 +132,29 @@ def test_numbers_are_read_as_booleans():
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 def test_zero_masked_removes_whatever_stood_there_and_keeps_the_type(dtype):
     tensor = ops.cast(np.array([[[1.0, 2.0], [np.nan, 3.0], [np.inf, 6e4]]], "float32"), dtype)
-    zeroed = zero_masked(tensor, [np.array([[True, False, False]]), None])
+    zeroed = zero_masked(tensor, np.array([[[True, False, False]]]))
     assert zeroed.dtype == tensor.dtype
     assert to_numpy(ops.cast(zeroed, "float32")).tolist() == [[[1.0, 2.0], [0.0, 0.0], [0.0, 0.0]]]
 
 
-def test_zero_masked_without_masks_returns_the_tensor():
+def test_zero_masked_without_a_mask_returns_the_tensor():
     tensor = ops.ones((B, S, D))
-    assert zero_masked(tensor, [None, None]) is tensor
+    assert zero_masked(tensor, None) is tensor
 
 
-def test_a_position_is_zeroed_by_any_padding_mask():
-    masks = [np.array([[True, True, False, False]]), np.array([[1, 0, 1, 0]])]
-    zeroed = to_numpy(zero_masked(np.ones((1, 4, 2), "float32"), masks))
-    assert zeroed[..., 0].tolist() == [[1.0, 0.0, 0.0, 0.0]]
-
-
-@pytest.mark.parametrize("shape", [(T, S), (1, T, S), (B, T, S), (B, 1, T, S), (B, N, T, S)])
-def test_an_attention_mask_zeroes_the_positions_that_it_excludes_everywhere(shape):
+@pytest.mark.parametrize("shape", [(T, S), (1, T, S), (B, T, S), (B, 1, S), (B, 1, T, S), (B, N, T, S)])
+def test_a_position_is_zeroed_where_no_query_of_any_head_uses_it(shape):
     mask = normal(*shape) > 1.0
     full = np.broadcast_to(mask[:, None] if mask.ndim == 3 else mask, (B, N, T, S))
-    keys = to_numpy(zero_masked(np.ones((B, S, D), "float32"), [], mask))
+    keys = to_numpy(zero_masked(np.ones((B, S, D), "float32"), mask))
     np.testing.assert_array_equal(keys[..., 0] > 0, full.any(axis=(1, 2)))
-    queries = to_numpy(zero_masked(np.ones((B, T, D), "float32"), [], mask, axis=-1))
+    queries = to_numpy(zero_masked(np.ones((B, T, D), "float32"), mask, axis=-1))
     np.testing.assert_array_equal(queries[..., 0] > 0, full.any(axis=(1, 3)))
 
 
 # === Checks ===
 
-QUERY, VALUE = (B, T, D), (B, S, 11)
+QUERY, VALUE, SCORES = (B, T, D), (B, S, 11), (B, N, T, S)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +171,7 @@ QUERY, VALUE = (B, T, D), (B, S, 11)
     ],
 )
 def test_masks_that_fit_pass(masks):
-    check_masks(QUERY, VALUE, **{name: Symbolic(shape) for name, shape in masks.items()})
+    check_masks(QUERY, VALUE, SCORES, **{name: Symbolic(shape) for name, shape in masks.items()})
 
 
 @pytest.mark.parametrize(
@@ -193,15 +187,17 @@ def test_masks_that_fit_pass(masks):
 def test_a_padding_mask_needs_one_entry_for_each_position(name, shape, expected):
     message = rf"`{name}` must have one entry for each position, shape {expected} \(True = attend\)\. Received shape "
     with pytest.raises(ValueError, match=message) as error:
-        check_masks(QUERY, VALUE, **{name: Symbolic(shape)})
+        check_masks(QUERY, VALUE, SCORES, **{name: Symbolic(shape)})
     assert str(error.value).endswith(f"Received shape {shape}.")
 
 
-@pytest.mark.parametrize("shape", [(S,), (B, S), (B, S, T), (B, T, 4), (B, N, 2, S)])
+@pytest.mark.parametrize(
+    "shape", [(S,), (B, S), (B, S, T), (B, T, 4), (B, N, 2, S), (3, T, S), (B, 2, T, S), (1, B, N, T, S)]
+)
 def test_an_attention_mask_must_broadcast_to_the_scores(shape):
     message = r"`attention_mask` must have two to four axes .* with T=3 and S=5 .* Pass a padding mask \(B, S\) as `value_mask`"
     with pytest.raises(ValueError, match=message) as error:
-        check_masks(QUERY, VALUE, attention_mask=Symbolic(shape))
+        check_masks(QUERY, VALUE, SCORES, attention_mask=Symbolic(shape))
     assert f"Received shape {shape}." in str(error.value)
 
 

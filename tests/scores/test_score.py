@@ -36,10 +36,7 @@ def test_scores_are_float32_under_every_policy(score_class, policy):
     )
 
 
-HALF_WEIGHTS = pytest.mark.xfail(strict=True, reason="outside of a layer Keras hands out the weights in half precision")
-
-
-@pytest.mark.parametrize("score_class", [pytest.param(kind, marks=HALF_WEIGHTS) for kind in ALL[2:]])
+@pytest.mark.parametrize("score_class", ALL[2:])
 def test_weights_of_a_mixed_policy_are_used_in_full_precision(score_class):
     query, key = (keras.ops.convert_to_tensor(array) for array in (normal(B, T, D), normal(B, S, D, seed=1)))
     full, mixed = score_class(), score_class(dtype="mixed_bfloat16")
