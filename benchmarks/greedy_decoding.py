@@ -1,7 +1,7 @@
 """Greedy decoding of 64 tokens: `generate`, which keeps projected keys and values, beside the whole model at each step.
 
-Both are one compiled call and write the same tokens. The other reads the source and all tokens so far, for each new token, as
-a model without a cache must.
+Both are one compiled call and write the same tokens. Without a cache the source and all tokens so far are read again for
+each new token.
 """
 
 import numpy as np
@@ -58,7 +58,7 @@ COMPARISONS = [
         "{T} tokens, batch {B}, d {D}, {layers} + {layers} blocks, vocabulary {V}",
         contenders={"keras_attention": with_cache, "without cache": without_cache},
         sizes={name: {"B": B, **sizes} for name, sizes in (("default", DEFAULT), ("paper", PAPER), ("smoke", SMOKE))},
-        targets={"paper": {"without cache": 0.12}},
+        targets={"paper": {"without cache": 0.12}} if B == 1 else {},
     )
     for B in (1, 32)
 ]

@@ -28,10 +28,11 @@ def main():
     print(" ".join(f"{name}={value_of(name)}" for name in VARIABLES))
     for name in arguments.names or NAMES:
         for comparison in importlib.import_module(name).COMPARISONS:
-            if size in comparison.sizes:
-                times, missing = compare(comparison, size, rounds, {"torch": arguments.torch_python})
-                print(f"\n{name}: {comparison.title.format(**comparison.sizes[size])}")
-                print(table(comparison, size, times, missing), flush=True)
+            if size not in comparison.sizes:
+                continue
+            print(f"\n{name}: {comparison.title.format(**comparison.sizes[size])}", flush=True)
+            times, missing = compare(comparison, size, rounds, {"torch": arguments.torch_python})
+            print(table(comparison, size, times, missing), flush=True)
 
 
 def parse_arguments():

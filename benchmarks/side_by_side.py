@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 
 ENVIRONMENT = {
@@ -55,8 +56,8 @@ def compare(comparison, size, rounds, pythons):
         pythons: Interpreter of each contender, by name; others run under this one.
 
     Returns:
-        `(times, missing)`: for each contender a list with the answer of each round, `{"seconds", "cpu", "versions"}`, both times
-        for one call of the work; and for those whose library is not installed the reason.
+        `(times, missing)`: of each contender the answers `{"seconds", "cpu", "versions"}` of the rounds, both times
+        for one call of the work; and of those whose library is not installed the reason.
     """
     times, missing = {}, {}
 
@@ -85,23 +86,32 @@ class Contender:
     def __init__(self, function, sizes, calls, python):
         self.name = f"{function.__module__}.{function.__name__}"
         command = [python, __file__, function.__module__, function.__name__, json.dumps(sizes), str(calls)]
-        environment = {**os.environ, **ENVIRONMENT}
+        self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 (open as long as the process runs)
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            text=True,
+            env={**os.environ, **ENVIRONMENT},
         )
 
     def __enter__(self):
         return self
 
     def __exit__(self, *error):
-        self.process.communicate()  # it ends with its standard input
+        self.process.kill()
+        self.process.communicate()
+        self.errors.close()
 
     def time_round(self):
         with contextlib.suppress(BrokenPipeError):  # of a process that has failed: it gives no answer either
             print("round", file=self.process.stdin, flush=True)
         answer = self.process.stdout.readline()
         if not answer:
-            raise SystemExit(f"{self.name} failed with the message above (exit status {self.process.wait()}).")
+            status = self.process.wait()
+            self.errors.seek(0)
+            raise SystemExit(f"{self.errors.read()}\n{self.name} failed with exit status {status}, as written above.")
         return json.loads(answer)
 
 

@@ -54,6 +54,7 @@ class LearnedPositionEmbedding(keras.layers.Layer):
         if positions is None:
             self._check_length(inputs.shape, start_index)
             positions = ops.arange(ops.shape(inputs)[-2], dtype="int32") + start_index
+        positions = ops.convert_to_tensor(positions)
         known = ops.logical_and(positions >= 0, positions < self.max_length)
         vectors = ops.take(self.embeddings, ops.where(known, positions, 0), axis=0)  # (T, D)
         return inputs + ops.where(ops.expand_dims(known, -1), vectors, float("nan"))

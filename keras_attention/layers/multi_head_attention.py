@@ -5,14 +5,8 @@ from keras import ops
 
 from keras_attention import alignments, scores
 from keras_attention.layers.attention_layer import attend
-from keras_attention.ops.axes import (
-    attention_axes,
-    fold_attention_mask,
-    fold_axes,
-    fold_mask,
-    folded_shape,
-    unfold_axes,
-)
+from keras_attention.ops.axes import attention_axes, fold_attention_mask, fold_axes, fold_mask, fold_shapes, unfold_axes
+from keras_attention.ops.caches import check_cache, mask_of_slots
 from keras_attention.ops.flash_attention import flash_context
 from keras_attention.ops.initializers import fresh
 from keras_attention.ops.masks import (
@@ -25,15 +19,10 @@ from keras_attention.ops.masks import (
     zero_masked,
 )
 from keras_attention.ops.shapes import (
-    check_attention_shapes,
     check_known_width,
     check_not_ragged,
     check_positive_integer,
-    check_rank,
     check_rate,
-    check_same_length,
-    check_same_rank,
-    sizes_differ,
     tuple_of_integers,
 )
 
@@ -63,7 +52,7 @@ class MultiHeadAttention(keras.layers.Layer):
             and the last. The other axes are batch.
         sliding_window: Integer; a query attends only to keys fewer than this many positions away. `None`: to all.
         flash_attention: Boolean. `True` uses the backend's flash attention, without dropout, without the weights and
-            only with the default score and alignment. `None` follows `keras.config.enable_flash_attention()`.
+            only with the default score and alignment. `None` and `False` run the four steps.
         kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer, activity_regularizer,
             kernel_constraint, bias_constraint: Of all projections.
         use_gate: Boolean. Multiplies the context of each head by `sigmoid(query · W^G)` (Qiu et al., 2025).
@@ -82,7 +71,8 @@ class MultiHeadAttention(keras.layers.Layer):
         return_attention_scores: Boolean. Also return the attention weights (the name is the one of Keras).
         training: Boolean, whether dropout is active.
         use_causal_mask: Boolean. A query attends to its own and earlier positions.
-        cache: Projected keys and values from `empty_cache` or `project`. The masks then speak of its S slots.
+        cache: Projected keys and values from `empty_cache` or `project`. The masks then speak of its S slots; with
+            `cache_index`, `value_mask` and `key_mask` may also be `(B, T)` and speak of the new positions alone.
         cache_index: Integer or scalar integer tensor: the keys and values of `value` are written into the slots from
             `cache_index` on and the later slots stay out of sight. `None` reads the cache as it is and ignores `value`.
 
@@ -159,11 +149,12 @@ class MultiHeadAttention(keras.layers.Layer):
         self.seed = seed
         self.score = scores.get(score)
         self.alignment = alignments.get(alignment)
-        self._check_flash_attention()
+        if flash_attention:
+            check_flash_attention(self.score, self.alignment, dropout)
 
     def build(self, query_shape, value_shape, key_shape=None):
         key_shape = key_shape or value_shape
-        query_shape, value_shape, key_shape = self._checked_shapes(query_shape, value_shape, key_shape)
+        query_shape, value_shape, key_shape = fold_shapes(self.attention_axes, query_shape, value_shape, key_shape)
         for name, shape in (("query", query_shape), ("value", value_shape), ("key", key_shape)):
             check_known_width(name, shape)
         N, H, E = self.num_heads, self.key_dim, self.value_dim
@@ -223,8 +214,15 @@ class MultiHeadAttention(keras.layers.Layer):
         cache_index=None,
     ):
         key = value if key is None else key
+        check_not_ragged(query=query, value=value, key=key)
+        fold_shapes(self.attention_axes, query.shape, value.shape, key.shape)
         axes = attention_axes(self.attention_axes, len(query.shape))
-        self._check_call(query, value, key, axes, return_attention_scores, cache, cache_index)
+        check_cache(query.shape, value.shape, axes, cache, cache_index, self.num_heads)
+        if return_attention_scores and self.flash_attention:
+            raise ValueError(
+                "Flash attention never holds the attention weights, so that they cannot be returned. "
+                "Make the layer without `flash_attention=True`, or leave `return_attention_scores` out."
+            )
         if cache is None:
             check_masks(query.shape, value.shape, None, query_mask=query_mask, value_mask=value_mask, key_mask=key_mask)
         query_sizes, key_sizes = ops.shape(query)[:-1], ops.shape(value)[:-1]
@@ -242,7 +240,11 @@ class MultiHeadAttention(keras.layers.Layer):
             mask = self._mask(query, value, masks, use_causal_mask)
             memory = self._project_memory(value, key, mask)
         else:
-            memory = cache if cache_index is None else self._update(cache, cache_index, value, key, masks["value_mask"])
+            memory = cache
+            if cache_index is not None:
+                for name in ("value_mask", "key_mask"):
+                    masks[name] = mask_of_slots(name, masks[name], value.shape[1], cache["key"].shape[-2], cache_index)
+                memory = self._update(cache, cache_index, value, key, masks["value_mask"])
             mask = self._mask(query, memory["value"][:, 0], masks, use_causal_mask, cache_index)
         query = zero_masked(query, mask, axis=-1)
         output, weights = self._attend(query, memory, mask, training)
@@ -314,7 +316,7 @@ class MultiHeadAttention(keras.layers.Layer):
         """Steps one to four on the heads: `output (B, T, D)`, `weights (B, N, T, S)` or None with flash attention."""
         gate = self.gate_dense(query) if self.use_gate else None  # (B, T, N, E)
         query = ops.moveaxis(self.query_dense(query), -2, -3)  # (B, N, T, H)
-        if self._uses_flash_attention:
+        if self.flash_attention:
             context, weights = flash_context(query, memory["key"], memory["value"], mask), None
         else:
             context, weights = attend(
@@ -330,77 +332,8 @@ class MultiHeadAttention(keras.layers.Layer):
         context = ops.moveaxis(context, -3, -2)  # (B, T, N, E)
         return self.output_dense(context if gate is None else context * gate), weights
 
-    @property
-    def _uses_flash_attention(self):
-        return bool(self.flash_attention or keras.config.is_flash_attention_enabled())
-
-    def _check_flash_attention(self):
-        if not self._uses_flash_attention:
-            return
-        if self.dropout > 0:
-            raise ValueError(
-                f"Flash attention has no dropout. Received dropout={self.dropout}. "
-                "Set `dropout=0.0`, or `flash_attention=False` and `keras.config.disable_flash_attention()`."
-            )
-        plain = type(self.score) is scores.ScaledDotScore and type(self.alignment) is alignments.Categorical
-        if not plain:
-            raise ValueError(
-                'Flash attention computes score="scaled_dot" with alignment="softmax" only. Received '
-                f"score={self.score} and alignment={self.alignment}. Leave `flash_attention` out."
-            )
-
-    def _checked_shapes(self, query_shape, value_shape, key_shape):
-        """The three shapes with their attention axes folded into one, after checking that they fit together."""
-        for name, shape in (("query", query_shape), ("value", value_shape), ("key", key_shape)):
-            check_rank(name, shape, 3, "(B, ..., length, features)")
-        check_same_rank(query_shape, value_shape, key_shape)
-        axes = attention_axes(self.attention_axes, len(query_shape))
-        check_same_length(value_shape, key_shape, axes)
-        shapes = tuple(folded_shape(shape, axes) for shape in (query_shape, value_shape, key_shape))
-        check_attention_shapes(*shapes)
-        return shapes
-
-    def _check_call(self, query, value, key, axes, return_attention_scores, cache, cache_index):
-        check_not_ragged(query=query, value=value, key=key)
-        self._checked_shapes(query.shape, value.shape, key.shape)
-        if return_attention_scores and self._uses_flash_attention:
-            raise ValueError(
-                "Flash attention never holds the attention weights, so that they cannot be returned. "
-                "Make the layer with `flash_attention=False`, or leave `return_attention_scores` out."
-            )
-        if cache is not None and (len(query.shape) != 3 or len(axes) != 1):
-            raise ValueError(
-                f"A cache needs inputs of shape (B, T, D). Received query of shape {tuple(query.shape)} "
-                f"and attention_axes={self.attention_axes}."
-            )
-        if cache is None and cache_index is not None:
-            raise ValueError(
-                f"`cache_index` is a slot of `cache`. Received cache_index={cache_index} without a cache. "
-                "Pass `cache=layer.empty_cache(batch_size, length)`."
-            )
-        if cache is not None:
-            self._check_cache(query, value, cache, cache_index)
-
-    def _check_cache(self, query, value, cache, cache_index):
-        shape, T = tuple(cache["key"].shape), value.shape[1]
-        if sizes_differ(shape[0], query.shape[0]) or shape[1] != self.num_heads:
-            raise ValueError(
-                f"`cache` must have shape (B, {self.num_heads}, slots, {self.key_dim}) with the batch B of the query. "
-                f"Received a cache of shape {shape} and query of shape {tuple(query.shape)}."
-            )
-        if (
-            isinstance(cache_index, int)
-            and shape[2] is not None
-            and T is not None
-            and not 0 <= cache_index <= shape[2] - T
-        ):
-            raise ValueError(
-                f"The keys and values must fit into the slots of the cache, 0 to {shape[2] - 1} of {shape[2]}. Received {T} "
-                f"of them for cache_index={cache_index}. Make a longer cache with `empty_cache`."
-            )
-
     def compute_output_shape(self, query_shape, value_shape, key_shape=None):
-        self._checked_shapes(query_shape, value_shape, key_shape or value_shape)
+        fold_shapes(self.attention_axes, query_shape, value_shape, key_shape or value_shape)
         return (*query_shape[:-1], *(self._output_shape or (query_shape[-1],)))
 
     def compute_output_spec(
@@ -447,3 +380,14 @@ class MultiHeadAttention(keras.layers.Layer):
             "score": serialize(self.score),
             "alignment": serialize(self.alignment),
         }
+
+
+def check_flash_attention(score, alignment, dropout):
+    """Raises unless flash attention computes what the layer is asked for."""
+    if dropout > 0:
+        raise ValueError(f"Flash attention has no dropout. Received dropout={dropout}. Leave one of the two out.")
+    if type(score) is not scores.ScaledDotScore or type(alignment) is not alignments.Categorical:
+        raise ValueError(
+            'Flash attention computes score="scaled_dot" with alignment="softmax" only. Received '
+            f"score={score} and alignment={alignment}. Leave `flash_attention` out."
+        )

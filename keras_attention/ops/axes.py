@@ -5,6 +5,8 @@ import operator
 
 from keras import ops
 
+from keras_attention.ops.shapes import check_attention_shapes, check_rank, check_same_length, check_same_rank
+
 
 def attention_axes(axes, rank):
     """Positive axes of a tensor of `rank` axes; `None` stands for all but the first and the last."""
@@ -25,6 +27,18 @@ def folded_shape(shape, axes):
     sizes = [shape[axis] for axis in axes]
     length = None if None in sizes else functools.reduce(operator.mul, sizes, 1)
     return (*others, length, shape[-1])
+
+
+def fold_shapes(axes, query_shape, value_shape, key_shape):
+    """The three shapes with their attention axes folded into one, after checking that they fit together."""
+    for name, shape in (("query", query_shape), ("value", value_shape), ("key", key_shape)):
+        check_rank(name, shape, 3, "(B, ..., length, features)")
+    check_same_rank(query_shape, value_shape, key_shape)
+    axes = attention_axes(axes, len(query_shape))
+    check_same_length(value_shape, key_shape, axes)
+    shapes = tuple(folded_shape(shape, axes) for shape in (query_shape, value_shape, key_shape))
+    check_attention_shapes(*shapes)
+    return shapes
 
 
 def fold_axes(tensor, axes):
