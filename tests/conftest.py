@@ -11,6 +11,15 @@ import keras
 import numpy as np
 import pytest
 
+BACKEND = keras.backend.backend()
+if BACKEND != "tensorflow":
+    collect_ignore = ["data", "serving"]  # TensorFlow only, by design
+
+
+def pytest_report_header(config):
+    left_out = "" if BACKEND == "tensorflow" else "; tests/data and tests/serving, which are TensorFlow only, are left out"
+    return f"Keras {keras.__version__} on {BACKEND}{left_out}"
+
 
 @pytest.fixture(autouse=True)
 def seed():

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention import alignments, scores
+from keras_attention.ops.lookup import config_of
 from keras_attention.ops.masks import (
     aligned_positions,
     causal_mask,
@@ -32,6 +33,12 @@ def attend(query, key, value, mask, *, score, alignment, dropout, training):
     return context, weights
 
 
+def build_once(layer, *shapes):
+    """Builds a score or alignment, unless another attention layer that shares it has done so."""
+    if not layer.built:
+        layer.build(*shapes)
+
+
 class AttentionLayer(keras.layers.Layer):
     """Base class of the single-head attention layers: the flow, the masks, the shapes.
 
@@ -51,8 +58,8 @@ class AttentionLayer(keras.layers.Layer):
     def build(self, query_shape, value_shape, key_shape=None):
         key_shape = key_shape or value_shape
         check_attention_shapes(query_shape, value_shape, key_shape)
-        self.score.build(query_shape, key_shape)
-        self.alignment.build(self.score.compute_output_shape(query_shape, key_shape))
+        build_once(self.score, query_shape, key_shape)
+        build_once(self.alignment, self.score.compute_output_shape(query_shape, key_shape))
         self.built = True
 
     def call(
@@ -114,8 +121,8 @@ class AttentionLayer(keras.layers.Layer):
     def get_config(self):
         return {
             **super().get_config(),
-            "score": keras.saving.serialize_keras_object(self.score),
-            "alignment": keras.saving.serialize_keras_object(self.alignment),
+            "score": config_of(self.score),
+            "alignment": config_of(self.alignment),
             "dropout": self.dropout,
             "seed": self.seed,
         }

@@ -4,11 +4,12 @@ import keras
 from keras import ops
 
 from keras_attention import alignments, scores
-from keras_attention.layers.attention_layer import attend
+from keras_attention.layers.attention_layer import attend, build_once
 from keras_attention.ops.axes import attention_axes, fold_attention_mask, fold_axes, fold_mask, fold_shapes, unfold_axes
 from keras_attention.ops.caches import check_cache, mask_of_slots
 from keras_attention.ops.flash_attention import flash_context
 from keras_attention.ops.initializers import fresh
+from keras_attention.ops.lookup import config_of
 from keras_attention.ops.masks import (
     aligned_positions,
     causal_mask,
@@ -167,8 +168,8 @@ class MultiHeadAttention(keras.layers.Layer):
         self.output_dense = self._projection("attention_output", (*query_shape[:-1], N, E), output_shape, contracted=2)
         self.dropout_layer = keras.layers.Dropout(self.dropout, seed=self.seed, dtype=self.dtype_policy)
         batch_shape, T, S = query_shape[:-2], query_shape[-2], value_shape[-2]
-        self.score.build((*batch_shape, N, T, H), (*batch_shape, N, S, H))
-        self.alignment.build((*batch_shape, N, T, S))
+        build_once(self.score, (*batch_shape, N, T, H), (*batch_shape, N, S, H))
+        build_once(self.alignment, (*batch_shape, N, T, S))
         self.built = True
 
     def _projection(self, name, inputs_shape, output_shape, contracted=1, activation=None):
@@ -356,7 +357,6 @@ class MultiHeadAttention(keras.layers.Layer):
         return previous_mask
 
     def get_config(self):
-        serialize = keras.saving.serialize_keras_object
         return {
             **super().get_config(),
             "num_heads": self.num_heads,
@@ -377,8 +377,8 @@ class MultiHeadAttention(keras.layers.Layer):
             "bias_constraint": keras.constraints.serialize(self.bias_constraint),
             "use_gate": self.use_gate,
             "seed": self.seed,
-            "score": serialize(self.score),
-            "alignment": serialize(self.alignment),
+            "score": config_of(self.score),
+            "alignment": config_of(self.alignment),
         }
 
 

@@ -5,6 +5,8 @@ import keras
 from keras_attention import alignments, scores
 from keras_attention.layers.feed_forward import FeedForward
 from keras_attention.layers.multi_head_attention import MultiHeadAttention
+from keras_attention.ops.lookup import config_of
+from keras_attention.ops.masks import zero_masked
 from keras_attention.ops.random import split_seed
 from keras_attention.ops.shapes import check_known_width, check_positive_integer, check_rank, check_rate
 
@@ -83,7 +85,12 @@ class TransformerBlock(keras.layers.Layer):
     @staticmethod
     def _own(layer):
         """A copy for one sub-layer: self-attention and cross-attention do not share the weights of a score."""
-        return layer.from_config(layer.get_config())
+        return type(layer).from_config(layer.get_config())
+
+    @staticmethod
+    def zero_padding(inputs, mask):
+        """The inputs with zeros where `mask (B, T)` is False: NaN in padding must not reach a gradient."""
+        return inputs if mask is None else zero_masked(inputs, keras.ops.expand_dims(mask, -2))
 
     def before(self, name, inputs):
         """What the sub-layer reads: the normalized inputs (pre-LN) or the inputs themselves (post-LN)."""
@@ -113,8 +120,8 @@ class TransformerBlock(keras.layers.Layer):
             "dropout": self.dropout,
             "activation": keras.activations.serialize(self.activation),
             "normalize_first": self.normalize_first,
-            "score": keras.saving.serialize_keras_object(self.score),
-            "alignment": keras.saving.serialize_keras_object(self.alignment),
+            "score": config_of(self.score),
+            "alignment": config_of(self.alignment),
             "seed": self.seed,
         }
 

@@ -73,6 +73,8 @@ class TransformerDecoderBlock(TransformerBlock):
     ):
         if source is None and cache is None:
             self._raise_no_source(target.shape)
+        query_mask = target_mask if cache is None else None
+        target = self.zero_padding(target, query_mask)
         cache = cache or {"self": None, "cross": None}
         options = {"return_attention_scores": return_attention_scores, "training": training}
         normalized = self.before("self_attention", target)
@@ -80,7 +82,7 @@ class TransformerDecoderBlock(TransformerBlock):
             self.self_attention,
             normalized,
             normalized,
-            query_mask=target_mask if cache["self"] is None else None,
+            query_mask=query_mask,
             value_mask=target_mask,
             attention_mask=attention_mask,
             use_causal_mask=use_causal_mask,
@@ -94,7 +96,7 @@ class TransformerDecoderBlock(TransformerBlock):
             self.cross_attention,
             normalized,
             normalized if source is None else source,
-            query_mask=target_mask if cache["self"] is None else None,
+            query_mask=query_mask,
             value_mask=source_mask,
             cache=cache["cross"],
             **options,

@@ -62,6 +62,7 @@ class TransformerEncoderBlock(TransformerBlock):
     ):
         # Keras fills in `mask` when the inputs are the only tensor, and `inputs_mask` when another is passed beside them.
         mask = inputs_mask if mask is None else mask
+        inputs = self.zero_padding(inputs, mask)
         normalized = self.before("self_attention", inputs)
         context, weights, _ = call_attention(
             self.self_attention,

@@ -11,6 +11,7 @@ from keras_attention.layers import (
     TransformerEncoderBlock,
 )
 from keras_attention.models.sequence_model import SequenceModel, check_ids
+from keras_attention.ops.lookup import config_of
 from keras_attention.ops.masks import padding_mask
 from keras_attention.ops.random import split_seed
 from keras_attention.ops.shapes import check_positive_integer
@@ -94,8 +95,8 @@ class Transformer(SequenceModel):
             "activation": keras.activations.serialize(keras.activations.get(activation)),
             "normalize_first": normalize_first,
             "tie_embeddings": tie_embeddings,
-            "score": keras.saving.serialize_keras_object(scores.get(score)),
-            "alignment": keras.saving.serialize_keras_object(alignments.get(alignment)),
+            "score": config_of(scores.get(score)),
+            "alignment": config_of(alignments.get(alignment)),
             "seed": seed,
             "dtype": keras.saving.serialize_keras_object(dtype),
         }

@@ -33,3 +33,12 @@ def get_by_name(identifier, names, base, kind):
         f"`{kind}` must be one of {known} or an instance of `{base.__name__}`. "
         f"Received: {identifier!r} of type {type(identifier).__name__}."
     )
+
+
+def config_of(layer):
+    """Config from which `get_by_name` makes a layer like this one, unbuilt, whether or not this one is built.
+
+    The layer that owns it builds it, also on loading; a second build would be an error.
+    """
+    config = keras.saving.serialize_keras_object(layer)
+    return {name: value for name, value in config.items() if name != "build_config"}

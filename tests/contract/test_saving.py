@@ -17,10 +17,6 @@ def model_outputs(model, arguments):
     return keras.tree.flatten(results(model, arguments))
 
 
-def attends_by_weights(case):
-    return str(case) in ("SoftAttention-additive", "MultiHeadAttention-gate-concat")
-
-
 @pytest.fixture(scope="session")
 def saved(tmp_path_factory):
     """A folder with a `.keras` file, a weights file, inputs and outputs for each case."""
@@ -41,8 +37,7 @@ def outputs_of(saved, case):
 
 
 @each(LAYER_CASES)
-def test_keras_file_reloads_to_the_same_outputs(case, saved, known_fault):
-    known_fault(attends_by_weights(case), "a score with weights is built twice on reload")
+def test_keras_file_reloads_to_the_same_outputs(case, saved):
     model = keras.saving.load_model(saved / f"{case}.keras")
     arguments = case.masked(case.arrays(), case.padding_masks())
     for output, expected in zip(model_outputs(model, arguments), outputs_of(saved, case), strict=True):
@@ -95,7 +90,6 @@ def differences(saved):
 
 
 @each(LAYER_CASES)
-def test_keras_file_loads_in_a_process_that_only_imports_the_package(case, differences, known_fault):
-    known_fault(attends_by_weights(case), "a score with weights is built twice on reload")
+def test_keras_file_loads_in_a_process_that_only_imports_the_package(case, differences):
     assert isinstance(differences[str(case)], float), differences[str(case)]
     assert differences[str(case)] <= FLOAT32
