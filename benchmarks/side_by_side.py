@@ -47,17 +47,10 @@ class Comparison:
 
 
 def compare(comparison, size, rounds, pythons):
-    """Runs the rounds.
+    """Runs `rounds` rounds at the sizes named `size`; `pythons` gives the interpreters of contenders by name, if not this one.
 
-    Args:
-        comparison: A `Comparison`.
-        size: A key of its sizes.
-        rounds: Integer, rounds that count.
-        pythons: Interpreter of each contender, by name; others run under this one.
-
-    Returns:
-        `(times, missing)`: of each contender the answers `{"seconds", "cpu", "versions"}` of the rounds, both times
-        for one call of the work; and of those whose library is not installed the reason.
+    Returns `(times, missing)`: of each contender the answers `{"seconds", "cpu", "versions"}` of the rounds, both times
+    for one call of the work; and of those whose library is not installed the reason.
     """
     times, missing = {}, {}
 

@@ -6,7 +6,7 @@ from keras_attention import alignments, scores
 from keras_attention.layers.feed_forward import FeedForward
 from keras_attention.layers.multi_head_attention import MultiHeadAttention
 from keras_attention.ops.lookup import config_of
-from keras_attention.ops.masks import zero_masked
+from keras_attention.ops.masks import check_padding_mask, zero_masked
 from keras_attention.ops.random import split_seed
 from keras_attention.ops.shapes import check_known_width, check_positive_integer, check_rank, check_rate
 
@@ -88,8 +88,9 @@ class TransformerBlock(keras.layers.Layer):
         return type(layer).from_config(layer.get_config())
 
     @staticmethod
-    def zero_padding(inputs, mask):
+    def zero_padding(name, inputs, mask):
         """The inputs with zeros where `mask (B, T)` is False: NaN in padding must not reach a gradient."""
+        check_padding_mask(name, mask, inputs.shape)
         return inputs if mask is None else zero_masked(inputs, keras.ops.expand_dims(mask, -2))
 
     def before(self, name, inputs):

@@ -29,7 +29,8 @@ class TransformerDecoderBlock(TransformerBlock):
     Call arguments:
         target: Float tensor of shape `(B, T, D)`.
         source: Float tensor of shape `(B, S, D_source)`, the encoded source.
-        target_mask: Boolean tensor `(B, T)`, True = a real position. The implicit Keras mask is used when not given.
+        target_mask: Boolean tensor `(B, T)`, True = a real position; padding is read as zeros, whatever stands there.
+            The implicit Keras mask is used when it is not given.
         source_mask: Boolean tensor `(B, S)`; as above.
         attention_mask: Boolean tensor `(T, T)`, `(B, T, T)` or `(B, N, T, T)` of the self-attention.
         return_attention_scores: Boolean. Also return the attention weights.
@@ -74,7 +75,7 @@ class TransformerDecoderBlock(TransformerBlock):
         if source is None and cache is None:
             self._raise_no_source(target.shape)
         query_mask = target_mask if cache is None else None
-        target = self.zero_padding(target, query_mask)
+        target = self.zero_padding("target_mask", target, query_mask)
         cache = cache or {"self": None, "cross": None}
         options = {"return_attention_scores": return_attention_scores, "training": training}
         normalized = self.before("self_attention", target)

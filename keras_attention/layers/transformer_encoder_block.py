@@ -28,7 +28,8 @@ class TransformerEncoderBlock(TransformerBlock):
 
     Call arguments:
         inputs: Float tensor of shape `(B, T, D)`.
-        mask: Boolean tensor `(B, T)`, True = a real position. The implicit Keras mask is used when it is not given.
+        mask: Boolean tensor `(B, T)`, True = a real position; padding is read as zeros, whatever stands there. The
+            implicit Keras mask is used when it is not given.
         attention_mask: Boolean tensor `(T, T)`, `(B, T, T)` or `(B, N, T, T)`.
         return_attention_scores: Boolean. Also return the attention weights.
         training: Boolean, whether dropout is active.
@@ -62,7 +63,7 @@ class TransformerEncoderBlock(TransformerBlock):
     ):
         # Keras fills in `mask` when the inputs are the only tensor, and `inputs_mask` when another is passed beside them.
         mask = inputs_mask if mask is None else mask
-        inputs = self.zero_padding(inputs, mask)
+        inputs = self.zero_padding("mask", inputs, mask)
         normalized = self.before("self_attention", inputs)
         context, weights, _ = call_attention(
             self.self_attention,

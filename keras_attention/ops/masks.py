@@ -69,6 +69,15 @@ def merge_masks(rank, *, query_mask=None, value_mask=None, key_mask=None, attent
     return merged
 
 
+def check_padding_mask(name, mask, shape):
+    """Raises unless `mask` is `None` or has one entry for each position of a tensor of `shape (B, ..., T, D)`."""
+    if mask is not None and not (len(mask.shape) == len(shape) - 1 and _broadcasts(mask.shape, shape[:-1])):
+        raise ValueError(
+            f"`{name}` must have one entry for each position, shape {tuple(shape[:-1])} (True = attend). "
+            f"Received shape {tuple(mask.shape)}."
+        )
+
+
 def check_masks(
     query_shape, value_shape, scores_shape, *, query_mask=None, value_mask=None, key_mask=None, attention_mask=None
 ):
@@ -78,11 +87,7 @@ def check_masks(
         ("value_mask", value_mask, value_shape),
         ("key_mask", key_mask, value_shape),
     ):
-        if mask is not None and not (len(mask.shape) == len(shape) - 1 and _broadcasts(mask.shape, shape[:-1])):
-            raise ValueError(
-                f"`{name}` must have one entry for each position, shape {tuple(shape[:-1])} (True = attend). "
-                f"Received shape {tuple(mask.shape)}."
-            )
+        check_padding_mask(name, mask, shape)
     if attention_mask is not None:
         T, S = query_shape[-2], value_shape[-2]
         shape = tuple(attention_mask.shape)

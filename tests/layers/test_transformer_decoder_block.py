@@ -52,7 +52,8 @@ def test_output_under_masks_equals_the_formula(normalize_first, target, source, 
     target_mask, source_mask = masks["target_mask"][:, None], masks["source_mask"][:, None, None]
     extra = normal(B, T, T) > -1
     self_mask = target_mask[..., None] & target_mask[..., None, :] & extra[:, None]
-    expected = transformer.decoder_block(block, target, source, self_mask, target_mask[..., None] & source_mask)
+    padding_is_zero = np.where(masks["target_mask"][..., None], target, 0)
+    expected = transformer.decoder_block(block, padding_is_zero, source, self_mask, target_mask[..., None] & source_mask)
     output = block(target, source, **masks, attention_mask=extra)
     np.testing.assert_allclose(output, expected, rtol=FLOAT32, atol=FLOAT32)
 

@@ -35,7 +35,8 @@ def test_output_equals_the_formula(normalize_first, inputs, mask):
     block = built(normalize_first=normalize_first)
     np.testing.assert_allclose(block(inputs), transformer.encoder_block(block, inputs), rtol=FLOAT32, atol=FLOAT32)
     full = mask[:, None, None] & mask[:, None, :, None] & (normal(B, 1, T, T) > -1)
-    expected = transformer.encoder_block(block, inputs, full)
+    padding_is_zero = np.where(mask[..., None], inputs, 0)
+    expected = transformer.encoder_block(block, padding_is_zero, full)
     output = block(inputs, mask=mask, attention_mask=full[:, 0])
     np.testing.assert_allclose(output, expected, rtol=FLOAT32, atol=FLOAT32)
 
