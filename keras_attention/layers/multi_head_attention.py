@@ -1,5 +1,8 @@
 """Multi-head attention: the four steps with one more axis, between learned projections."""
 
+import functools
+import operator
+
 import keras
 from keras import ops
 
@@ -175,11 +178,10 @@ class MultiHeadAttention(keras.layers.Layer):
     def _projection(self, name, inputs_shape, output_shape, contracted=1, activation=None):
         """Dense layer from the last axes of the inputs, `contracted` of them, to `output_shape`."""
         # Every axis has a letter: the gradient of a kernel whose equation says "..." is fifty times slower in TensorFlow.
-        batch, inner, outer = (
-            "abcdefg"[: len(inputs_shape) - contracted],
-            "xy"[:contracted],
-            "nopq"[: len(output_shape)],
-        )
+        inner, outer = "xy"[:contracted], "nopq"[: len(output_shape)]
+        batch = "abcdefg"[: len(inputs_shape) - contracted]
+        if self._projects_rows:
+            batch, inputs_shape = "a", (None, *inputs_shape[-contracted:])
         projection = keras.layers.EinsumDense(
             f"{batch}{inner},{inner}{outer}->{batch}{outer}",
             output_shape=(*[None] * (len(batch) - 1), *output_shape),
@@ -198,6 +200,24 @@ class MultiHeadAttention(keras.layers.Layer):
         projection.supports_masking = True  # else Keras warns that it loses the mask, which this layer handles itself
         projection.build(inputs_shape)
         return projection
+
+    @property
+    def _projects_rows(self):
+        """Whether projections see `(B·T, D)`: one plain matrix product, half the time of a batch of them.
+
+        A regularizer of their outputs needs the batch axis, by whose size Keras divides.
+        """
+        return self._activity_regularizer is None
+
+    def _project(self, projection, inputs, contracted=1):
+        """`(B, T, D)` -> `(B, T, N, H)`, or with two axes contracted `(B, T, N, E)` -> `(B, T, D)`."""
+        if not self._projects_rows:
+            return projection(inputs)
+        sizes = ops.shape(inputs)
+        leading, features = sizes[:-contracted], sizes[-contracted:]
+        rows = ops.reshape(inputs, (functools.reduce(operator.mul, leading), *features))
+        outputs = projection(rows)
+        return ops.reshape(outputs, (*leading, *outputs.shape[1:]))
 
     def call(
         self,
@@ -298,8 +318,8 @@ class MultiHeadAttention(keras.layers.Layer):
         value, key = zero_masked(value, mask), zero_masked(key, mask)
         # The heads move left of the positions once, here, so that reading the memory needs no transposition.
         return {
-            "key": ops.moveaxis(self.key_dense(key), -2, -3),  # (B, N, S, H)
-            "value": ops.moveaxis(self.value_dense(value), -2, -3),  # (B, N, S, E)
+            "key": ops.moveaxis(self._project(self.key_dense, key), -2, -3),  # (B, N, S, H)
+            "value": ops.moveaxis(self._project(self.value_dense, value), -2, -3),  # (B, N, S, E)
         }
 
     def _update(self, cache, cache_index, value, key, value_mask):
@@ -315,8 +335,8 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def _attend(self, query, memory, mask, training):
         """Steps one to four on the heads: `output (B, T, D)`, `weights (B, N, T, S)` or None with flash attention."""
-        gate = self.gate_dense(query) if self.use_gate else None  # (B, T, N, E)
-        query = ops.moveaxis(self.query_dense(query), -2, -3)  # (B, N, T, H)
+        gate = self._project(self.gate_dense, query) if self.use_gate else None  # (B, T, N, E)
+        query = ops.moveaxis(self._project(self.query_dense, query), -2, -3)  # (B, N, T, H)
         if self.flash_attention:
             context, weights = flash_context(query, memory["key"], memory["value"], mask), None
         else:
@@ -331,7 +351,7 @@ class MultiHeadAttention(keras.layers.Layer):
                 training=training,
             )
         context = ops.moveaxis(context, -3, -2)  # (B, T, N, E)
-        return self.output_dense(context if gate is None else context * gate), weights
+        return self._project(self.output_dense, context if gate is None else context * gate, contracted=2), weights
 
     def compute_output_shape(self, query_shape, value_shape, key_shape=None):
         fold_shapes(self.attention_axes, query_shape, value_shape, key_shape or value_shape)
