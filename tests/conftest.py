@@ -17,7 +17,9 @@ if BACKEND != "tensorflow":
 
 
 def pytest_report_header(config):
-    left_out = "" if BACKEND == "tensorflow" else "; tests/data and tests/serving, which are TensorFlow only, are left out"
+    left_out = (
+        "" if BACKEND == "tensorflow" else "; tests/data and tests/serving, which are TensorFlow only, are left out"
+    )
     return f"Keras {keras.__version__} on {BACKEND}{left_out}"
 
 

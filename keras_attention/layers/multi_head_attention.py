@@ -1,17 +1,14 @@
 """Multi-head attention: the four steps with one more axis, between learned projections."""
 
-import functools
-import operator
-
 import keras
 from keras import ops
 
 from keras_attention import alignments, scores
 from keras_attention.layers.attention_layer import attend, build_once
+from keras_attention.layers.projection import make_projection, project
 from keras_attention.ops.axes import attention_axes, fold_attention_mask, fold_axes, fold_mask, fold_shapes, unfold_axes
 from keras_attention.ops.caches import check_cache, mask_of_slots
 from keras_attention.ops.flash_attention import flash_context
-from keras_attention.ops.initializers import fresh
 from keras_attention.ops.lookup import config_of
 from keras_attention.ops.masks import (
     aligned_positions,
@@ -175,20 +172,20 @@ class MultiHeadAttention(keras.layers.Layer):
         build_once(self.alignment, (*batch_shape, N, T, S))
         self.built = True
 
+    @property
+    def _by_rows(self):
+        # Keras divides the loss of an activity regularizer by the first size of the output, which must be the batch's.
+        return self._activity_regularizer is None
+
     def _projection(self, name, inputs_shape, output_shape, contracted=1, activation=None):
-        """Dense layer from the last axes of the inputs, `contracted` of them, to `output_shape`."""
-        # Every axis has a letter: the gradient of a kernel whose equation says "..." is fifty times slower in TensorFlow.
-        inner, outer = "xy"[:contracted], "nopq"[: len(output_shape)]
-        batch = "abcdefg"[: len(inputs_shape) - contracted]
-        if self._projects_rows:
-            batch, inputs_shape = "a", (None, *inputs_shape[-contracted:])
-        projection = keras.layers.EinsumDense(
-            f"{batch}{inner},{inner}{outer}->{batch}{outer}",
-            output_shape=(*[None] * (len(batch) - 1), *output_shape),
-            bias_axes=outer if self.use_bias else None,
+        return make_projection(
+            inputs_shape,
+            output_shape,
+            contracted=contracted,
+            by_rows=self._by_rows,
+            use_bias=self.use_bias,
+            initializers=(self.kernel_initializer, self.bias_initializer),
             activation=activation,
-            kernel_initializer=fresh(self.kernel_initializer),
-            bias_initializer=fresh(self.bias_initializer),
             kernel_regularizer=self.kernel_regularizer,
             bias_regularizer=self.bias_regularizer,
             activity_regularizer=self._activity_regularizer,
@@ -197,27 +194,9 @@ class MultiHeadAttention(keras.layers.Layer):
             dtype=self.dtype_policy,
             name=name,
         )
-        projection.supports_masking = True  # else Keras warns that it loses the mask, which this layer handles itself
-        projection.build(inputs_shape)
-        return projection
-
-    @property
-    def _projects_rows(self):
-        """Whether projections see `(B·T, D)`: one plain matrix product, half the time of a batch of them.
-
-        A regularizer of their outputs needs the batch axis, by whose size Keras divides.
-        """
-        return self._activity_regularizer is None
 
     def _project(self, projection, inputs, contracted=1):
-        """`(B, T, D)` -> `(B, T, N, H)`, or with two axes contracted `(B, T, N, E)` -> `(B, T, D)`."""
-        if not self._projects_rows:
-            return projection(inputs)
-        sizes = ops.shape(inputs)
-        leading, features = sizes[:-contracted], sizes[-contracted:]
-        rows = ops.reshape(inputs, (functools.reduce(operator.mul, leading), *features))
-        outputs = projection(rows)
-        return ops.reshape(outputs, (*leading, *outputs.shape[1:]))
+        return project(projection, inputs, contracted=contracted, by_rows=self._by_rows)
 
     def call(
         self,

@@ -17,6 +17,9 @@ from keras_attention.ops.random import split_seed
 from keras_attention.ops.shapes import check_positive_integer
 
 
+BLOCK_OPTIONS = ("num_heads", "intermediate_dim", "dropout", "activation", "normalize_first")
+
+
 @keras.saving.register_keras_serializable(package="keras_attention")
 class Transformer(SequenceModel):
     """Encoder and decoder of attention blocks, with any score and any alignment in every head.
@@ -101,52 +104,50 @@ class Transformer(SequenceModel):
             "dtype": keras.saving.serialize_keras_object(dtype),
         }
 
-        # === Layers ===
-        seeds = iter(split_seed(seed, 2 * num_layers + 2))
-        block = {
-            "num_heads": num_heads,
-            "intermediate_dim": intermediate_dim,
-            "dropout": dropout,
-            "activation": activation,
-            "normalize_first": normalize_first,
-            "dtype": dtype,
-        }
-        self.target_embedding = TokenEmbedding(target_vocabulary_size, hidden_dim, dtype=dtype, name="target_embedding")
-        if tie_embeddings and one_vocabulary:
-            self.source_embedding = self.target_embedding
-        else:
+        self._make_layers(target_vocabulary_size, dtype)
+        source, target = (keras.Input((None,), dtype="int32", name=name) for name in ("source", "target"))
+        logits = self.decode(target, *self._encode(source))
+        super().__init__(inputs={"source": source, "target": target}, outputs=logits, **kwargs)
+        self.dtype_policy = dtype  # `compile` reads it to scale the loss in float16
+
+    # === Layers ===
+
+    def _make_layers(self, target_vocabulary_size, dtype):
+        config, D = self.config, self.config["hidden_dim"]
+        seeds = iter(split_seed(config["seed"], 2 * config["num_layers"] + 2))
+        self.target_embedding = TokenEmbedding(target_vocabulary_size, D, dtype=dtype, name="target_embedding")
+        self.source_embedding = self.target_embedding
+        if not (config["tie_embeddings"] and config["target_vocabulary_size"] is None):
             self.source_embedding = TokenEmbedding(
-                source_vocabulary_size, hidden_dim, dtype=dtype, name="source_embedding"
+                config["source_vocabulary_size"], D, dtype=dtype, name="source_embedding"
             )
         self.position_encoding = SinusoidalPositionEncoding(dtype=dtype, name="position_encoding")
-        self.source_dropout = keras.layers.Dropout(dropout, seed=next(seeds), dtype=dtype, name="source_dropout")
-        self.target_dropout = keras.layers.Dropout(dropout, seed=next(seeds), dtype=dtype, name="target_dropout")
+        self.source_dropout, self.target_dropout = (
+            keras.layers.Dropout(config["dropout"], seed=next(seeds), dtype=dtype, name=f"{side}_dropout")
+            for side in ("source", "target")
+        )
         self.encoder_blocks, self.decoder_blocks = (
             [
                 kind(
-                    **block,
-                    score=scores.get(self.config["score"]),
-                    alignment=alignments.get(self.config["alignment"]),
+                    **{name: config[name] for name in BLOCK_OPTIONS},
+                    score=scores.get(config["score"]),
+                    alignment=alignments.get(config["alignment"]),
                     seed=next(seeds),
+                    dtype=dtype,
                     name=f"{side}_block_{index}",
                 )
-                for index in range(num_layers)
+                for index in range(config["num_layers"])
             ]
             for side, kind in (("encoder", TransformerEncoderBlock), ("decoder", TransformerDecoderBlock))
         )
-        self.encoder_norm, self.decoder_norm = (
-            keras.layers.LayerNormalization(epsilon=1e-6, dtype=dtype, name=f"{side}_norm") if normalize_first else None
-            for side in ("encoder", "decoder")
-        )
-        self.logits_dense = (
-            None if tie_embeddings else keras.layers.Dense(target_vocabulary_size, dtype="float32", name="logits")
-        )
-
-        # === Functional graph ===
-        inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in ("source", "target")}
-        super().__init__(
-            inputs=inputs, outputs=self.decode(inputs["target"], *self._encode(inputs["source"])), **kwargs
-        )
+        self.encoder_norm = self.decoder_norm = self.logits_dense = None
+        if config["normalize_first"]:
+            self.encoder_norm, self.decoder_norm = (
+                keras.layers.LayerNormalization(epsilon=1e-6, dtype=dtype, name=f"{side}_norm")
+                for side in ("encoder", "decoder")
+            )
+        if not config["tie_embeddings"]:
+            self.logits_dense = keras.layers.Dense(target_vocabulary_size, dtype="float32", name="logits")
 
     # === Forward ===
 

@@ -95,7 +95,7 @@ def text_function(source_tokenizer, translate, source, target_tokenizer):
     """`text -> {"text": ..., "scores": ...}` around `translate: {source: ids} -> {"tokens": ids, "scores": ...}`."""
 
     def serving_default(text):
-        ids = source_tokenizer.tokenize(text).to_tensor(default_value=PAD)              # (B, S)
+        ids = source_tokenizer.tokenize(text).to_tensor(default_value=PAD)  # (B, S)
         outputs = dict(translate({source: ids}))
         if "tokens" not in outputs:
             raise ValueError(

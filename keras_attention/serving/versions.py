@@ -57,6 +57,6 @@ def new_folder(target):
             os.rename(folder, target)
     except BaseException:
         if is_new:
-            with contextlib.suppress(OSError):      # another process may have written there since
+            with contextlib.suppress(OSError):  # another process may have written there since
                 os.rmdir(parent)
         raise

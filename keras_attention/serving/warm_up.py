@@ -4,7 +4,7 @@ import os
 
 import tensorflow as tf
 
-MOST_REQUESTS = 1000    # TF Serving refuses a version with more.
+MOST_REQUESTS = 1000  # TF Serving refuses a version with more.
 
 
 def write_warm_up_requests(version_path, requests):

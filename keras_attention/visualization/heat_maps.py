@@ -10,12 +10,12 @@ import keras
 from keras_attention.visualization.figures import new_figure
 from keras_attention.visualization.labels import drawable, token_label
 
-LARGEST = 24.0          # inches, of all cells together
-CELL = 0.25             # inches
-LABEL = 0.14            # inches that a label needs across its line
-LETTER = 0.075          # inches along it, for each letter
-COLUMNS = 4             # of a grid of heads
-ROUNDING = 1e-3         # how far a weight may be outside [0, 1]; half precision rounds
+LARGEST = 24.0  # inches, of all cells together
+CELL = 0.25  # inches
+LABEL = 0.14  # inches that a label needs across its line
+LETTER = 0.075  # inches along it, for each letter
+COLUMNS = 4  # of a grid of heads
+ROUNDING = 1e-3  # how far a weight may be outside [0, 1]; half precision rounds
 
 
 def plot_attention(weights, query_tokens=None, key_tokens=None, title=None, vmax=1.0):
@@ -114,7 +114,7 @@ def draw(rows, query_tokens, key_tokens, titles, vmax):
             axes.xaxis.set_tick_params(rotation=90)
     for axes in grid[-1, len(rows[-1]) :]:
         axes.remove()
-    thickness = 0.15        # inches
+    thickness = 0.15  # inches
     bar = figure.colorbar(
         image,
         ax=figure.axes,

@@ -4,8 +4,8 @@ import contextlib
 
 from matplotlib import font_manager, rcParams
 
-MISSING = "□"           # a character that no installed font has
-LONGEST = 24            # characters of a label
+MISSING = "□"  # a character that no installed font has
+LONGEST = 24  # characters of a label
 
 
 def token_label(token):

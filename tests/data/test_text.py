@@ -51,7 +51,18 @@ def test_replacement_character_is_the_unknown_one():
 
 @pytest.mark.parametrize(
     "text",
-    ["mardi 3 mars", "2015年3月3日", "3 марта 2015\u202fг.", "03\u200f/03", "मंगलवार", "a😀b", "👩\u200d🔬", "a\0b\0", " ", ""],
+    [
+        "mardi 3 mars",
+        "2015年3月3日",
+        "3 марта 2015\u202fг.",
+        "03\u200f/03",
+        "मंगलवार",
+        "a😀b",
+        "👩\u200d🔬",
+        "a\0b\0",
+        " ",
+        "",
+    ],
 )
 def test_text_comes_back(text):
     tokenizer = CharacterTokenizer.train(["x", text])
@@ -103,7 +114,7 @@ def test_training_leaves_out_rare_characters():
 
 
 def test_saved_file_is_readable_and_loads_to_the_same_tokenizer(tmp_path):
-    tokenizer = CharacterTokenizer.train(["年3\u202f\"\\\n😀"])
+    tokenizer = CharacterTokenizer.train(['年3\u202f"\\\n😀'])
     path = tmp_path / "new folder" / "characters.json"
     tokenizer.save(path)
     assert "年" in path.read_text(encoding="utf-8")

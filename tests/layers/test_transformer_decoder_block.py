@@ -53,7 +53,9 @@ def test_output_under_masks_equals_the_formula(normalize_first, target, source, 
     extra = normal(B, T, T) > -1
     self_mask = target_mask[..., None] & target_mask[..., None, :] & extra[:, None]
     padding_is_zero = np.where(masks["target_mask"][..., None], target, 0)
-    expected = transformer.decoder_block(block, padding_is_zero, source, self_mask, target_mask[..., None] & source_mask)
+    expected = transformer.decoder_block(
+        block, padding_is_zero, source, self_mask, target_mask[..., None] & source_mask
+    )
     output = block(target, source, **masks, attention_mask=extra)
     np.testing.assert_allclose(output, expected, rtol=FLOAT32, atol=FLOAT32)
 

@@ -9,7 +9,7 @@ from keras import ops
 from keras_attention.tokens import END, PAD, UNKNOWN
 
 LETTERS = "abcdefg"
-VOCABULARY_SIZE = UNKNOWN + 1 + len(LETTERS)    # 11
+VOCABULARY_SIZE = UNKNOWN + 1 + len(LETTERS)  # 11
 
 
 class NextLetter(keras.Model):
@@ -33,7 +33,7 @@ class NextLetter(keras.Model):
     def translate(self, source, max_length):
         batch_size, length = ops.shape(source)
         source = ops.concatenate([source, ops.full((batch_size, 1), PAD, dtype="int32")], axis=1)
-        log_probabilities = ops.log_softmax(self.embedding(source))    # (B, S + 1, V)
+        log_probabilities = ops.log_softmax(self.embedding(source))  # (B, S + 1, V)
 
         def step(i, tokens, scores, finished):
             now = ops.take(log_probabilities, ops.minimum(i, length), axis=1)

@@ -26,7 +26,7 @@ def answer(signatures, texts):
 def test_text_is_answered_by_text_with_its_score(signatures):
     texts, scores = answer(signatures, ["abc", "ga"])
     assert texts == [b"bcd", b"ab"]
-    np.testing.assert_allclose(scores, [4 * LOG_HALF, 3 * LOG_HALF], rtol=1e-6)    # the end symbol counts
+    np.testing.assert_allclose(scores, [4 * LOG_HALF, 3 * LOG_HALF], rtol=1e-6)  # the end symbol counts
 
 
 def test_all_signatures_are_there_with_their_names_types_and_open_sizes(signatures):

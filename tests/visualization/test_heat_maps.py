@@ -39,7 +39,7 @@ def test_rows_are_queries_and_columns_are_keys():
     assert shown_labels(axes.yaxis) == ["le", "chat", "noir"]
     assert shown_labels(axes.xaxis) == ["b", "l", "a", "c", "k"]
     assert (axes.get_ylabel(), axes.get_xlabel(), axes.get_title()) == ("query", "key", "head 2")
-    assert axes.yaxis_inverted()    # the first query is on top
+    assert axes.yaxis_inverted()  # the first query is on top
 
 
 def test_positions_are_the_tokens_by_default():
@@ -77,7 +77,7 @@ def test_layers_are_rows_and_heads_are_columns():
     shown = panels(drawn(plot_attention_grid(numbers, vmax=None)))
     assert [axes.get_title() for axes in shown[2:4]] == ["layer 1, head 3", "layer 2, head 1"]
     np.testing.assert_allclose(shown[3].images[0].get_array(), numbers[1, 0], rtol=1e-6)
-    assert {axes.images[0].get_clim() for axes in shown} == {(0.0, np.float32(numbers.max()))}    # one colour scale
+    assert {axes.images[0].get_clim() for axes in shown} == {(0.0, np.float32(numbers.max()))}  # one colour scale
 
 
 def test_titles_can_be_given():

@@ -29,7 +29,7 @@ def test_latin_needs_no_other_font():
 
 
 def test_characters_are_looked_for_in_all_fonts():
-    script = "𝒜"                      # in STIXGeneral, which comes with Matplotlib, not in DejaVu Sans
+    script = "𝒜"  # in STIXGeneral, which comes with Matplotlib, not in DejaVu Sans
     families, missing = fonts_for({"a", script})
     assert missing == set()
     assert families[0] == "sans-serif"
@@ -38,7 +38,7 @@ def test_characters_are_looked_for_in_all_fonts():
 
 
 def test_characters_without_any_font_become_boxes():
-    nowhere = "\U00012000"             # cuneiform
+    nowhere = "\U00012000"  # cuneiform
     if nowhere not in fonts_for({nowhere})[1]:
         pytest.skip("a font on this machine has cuneiform letters")
     assert drawable([f"a{nowhere}\n", "b"]) == (["a□\n", "b"], ["sans-serif"])
