@@ -17,8 +17,8 @@ def test_the_python_of_the_readme_runs(tmp_path, monkeypatch):
 
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
     assert len(blocks) >= 5
-    tokenizer = CharacterTokenizer("abc")
-    names = {"source_tokenizer": tokenizer, "target_tokenizer": tokenizer}
+    source_tokenizer, target_tokenizer = (CharacterTokenizer(map(chr, range(33, 29 + size))) for size in (1000, 1200))
+    names = {"source_tokenizer": source_tokenizer, "target_tokenizer": target_tokenizer}
     monkeypatch.chdir(tmp_path)
     exec("\n".join(blocks), names)
     assert (tmp_path / "translator" / "1" / "saved_model.pb").is_file()

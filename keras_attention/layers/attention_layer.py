@@ -7,6 +7,7 @@ from keras_attention import alignments, scores
 from keras_attention.ops.lookup import config_of
 from keras_attention.ops.masks import (
     aligned_positions,
+    as_mask,
     causal_mask,
     check_masks,
     first_causal_position,
@@ -33,10 +34,14 @@ def attend(query, key, value, mask, *, score, alignment, dropout, training):
     return context, weights
 
 
-def build_once(layer, *shapes):
-    """Builds a score or alignment, unless another attention layer that shares it has done so."""
-    if not layer.built:
-        layer.build(*shapes)
+def build_part(part, *shapes):
+    """Builds the score or the alignment of an attention layer."""
+    if part.built:
+        raise ValueError(
+            f"A score or alignment belongs to one attention layer. Received {part.name!r}, which is built already: "
+            "Keras could not save what two layers share. Pass a new one to each layer."
+        )
+    part.build(*shapes)
 
 
 class AttentionLayer(keras.layers.Layer):
@@ -58,8 +63,8 @@ class AttentionLayer(keras.layers.Layer):
     def build(self, query_shape, value_shape, key_shape=None):
         key_shape = key_shape or value_shape
         check_attention_shapes(query_shape, value_shape, key_shape)
-        build_once(self.score, query_shape, key_shape)
-        build_once(self.alignment, self.score.compute_output_shape(query_shape, key_shape))
+        build_part(self.score, query_shape, key_shape)
+        build_part(self.alignment, self.score.compute_output_shape(query_shape, key_shape))
         self.built = True
 
     def call(
@@ -79,10 +84,10 @@ class AttentionLayer(keras.layers.Layer):
         check_not_ragged(query=query, value=value, key=key)
         check_attention_shapes(query.shape, value.shape, key.shape)
         masks = {
-            "query_mask": query_mask,
-            "value_mask": value_mask,
-            "key_mask": key_mask,
-            "attention_mask": attention_mask,
+            "query_mask": as_mask(query_mask),
+            "value_mask": as_mask(value_mask),
+            "key_mask": as_mask(key_mask),
+            "attention_mask": as_mask(attention_mask),
         }
         check_masks(query.shape, value.shape, (*query.shape[:-1], value.shape[-2]), **masks)
         T, S = ops.shape(query)[-2], ops.shape(value)[-2]
@@ -106,7 +111,19 @@ class AttentionLayer(keras.layers.Layer):
     def compute_output_shape(self, query_shape, value_shape, key_shape=None):
         return (*query_shape[:-1], value_shape[-1])
 
-    def compute_output_spec(self, query, value, key=None, return_attention_scores=False, **kwargs):
+    def compute_output_spec(
+        self,
+        query,
+        value,
+        key=None,
+        query_mask=None,
+        value_mask=None,
+        key_mask=None,
+        attention_mask=None,
+        return_attention_scores=False,
+        training=None,
+        use_causal_mask=False,
+    ):
         check_attention_shapes(query.shape, value.shape, (value if key is None else key).shape)
         context = keras.KerasTensor(self.compute_output_shape(query.shape, value.shape), dtype=self.compute_dtype)
         if not return_attention_scores:

@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_attention.ops.shapes import check_known_width, check_positive_integer, check_rate
+from keras_attention.ops.shapes import check_known_width, check_not_ragged, check_positive_integer, check_rate
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -34,7 +34,7 @@ class FeedForward(keras.layers.Layer):
 
     def __init__(self, intermediate_dim, activation="relu", dropout=0.0, seed=None, **kwargs):
         super().__init__(**kwargs)
-        check_positive_integer("intermediate_dim", intermediate_dim)
+        intermediate_dim = check_positive_integer("intermediate_dim", intermediate_dim)
         check_rate("dropout", dropout)
         self.supports_masking = True
         self.intermediate_dim = intermediate_dim
@@ -54,6 +54,7 @@ class FeedForward(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs, training=None):
+        check_not_ragged(inputs=inputs)
         hidden = self.hidden_dense(inputs)  # (..., intermediate_dim)
         return self.output_dense(self.dropout_layer(hidden, training=training))
 

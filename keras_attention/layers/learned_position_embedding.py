@@ -1,9 +1,11 @@
 """Learned positions, added to the inputs."""
 
+import numbers
+
 import keras
 from keras import ops
 
-from keras_attention.ops.shapes import check_known_width, check_positive_integer, check_rank
+from keras_attention.ops.shapes import check_known_width, check_not_ragged, check_positive_integer, check_rank
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -25,8 +27,9 @@ class LearnedPositionEmbedding(keras.layers.Layer):
         Tensor of shape `(..., T, D)`. The mask of the inputs is passed on.
 
     Raises:
-        ValueError: If the inputs, or integer positions, reach past `max_length`. A position that is known only while
-            a graph runs cannot be checked; its encoding is NaN, so that it is never silently that of another position.
+        ValueError: If the inputs reach past `max_length`. Explicit `positions`, a tensor as `start_index` and a length
+            that is known only while a graph runs cannot be checked; the output is NaN at a position that has no vector,
+            so that it is never silently that of another one.
 
     Example:
         >>> LearnedPositionEmbedding(max_length=11)(keras.ops.zeros((2, 3, 7))).shape
@@ -38,7 +41,7 @@ class LearnedPositionEmbedding(keras.layers.Layer):
 
     def __init__(self, max_length, embeddings_initializer="uniform", **kwargs):
         super().__init__(**kwargs)
-        check_positive_integer("max_length", max_length)
+        max_length = check_positive_integer("max_length", max_length)
         self.supports_masking = True
         self.max_length = max_length
         self.embeddings_initializer = keras.initializers.get(embeddings_initializer)
@@ -51,16 +54,17 @@ class LearnedPositionEmbedding(keras.layers.Layer):
         )
 
     def call(self, inputs, start_index=0, positions=None):
+        check_not_ragged(inputs=inputs)
         if positions is None:
             self._check_length(inputs.shape, start_index)
-            positions = ops.arange(ops.shape(inputs)[-2], dtype="int32") + start_index
-        positions = ops.convert_to_tensor(positions)
+            positions = ops.arange(ops.shape(inputs)[-2], dtype="int32") + ops.cast(start_index, "int32")
+        positions = ops.cast(ops.convert_to_tensor(positions), "int32")
         known = ops.logical_and(positions >= 0, positions < self.max_length)
         vectors = ops.take(self.embeddings, ops.where(known, positions, 0), axis=0)  # (T, D)
         return inputs + ops.where(ops.expand_dims(known, -1), vectors, float("nan"))
 
     def _check_length(self, inputs_shape, start_index):
-        if not isinstance(start_index, int) or inputs_shape[-2] is None:
+        if not isinstance(start_index, numbers.Integral) or inputs_shape[-2] is None:
             return
         if start_index < 0 or start_index + inputs_shape[-2] > self.max_length:
             raise ValueError(

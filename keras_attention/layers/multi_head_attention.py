@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention import alignments, scores
-from keras_attention.layers.attention_layer import attend, build_once
+from keras_attention.layers.attention_layer import attend, build_part
 from keras_attention.layers.projection import make_projection, project
 from keras_attention.ops.axes import attention_axes, fold_attention_mask, fold_axes, fold_mask, fold_shapes, unfold_axes
 from keras_attention.ops.caches import check_cache, mask_of_slots
@@ -12,6 +12,7 @@ from keras_attention.ops.flash_attention import flash_context
 from keras_attention.ops.lookup import config_of
 from keras_attention.ops.masks import (
     aligned_positions,
+    as_mask,
     causal_mask,
     check_masks,
     first_causal_position,
@@ -76,6 +77,7 @@ class MultiHeadAttention(keras.layers.Layer):
             `cache_index`, `value_mask` and `key_mask` may also be `(B, T)` and speak of the new positions alone.
         cache_index: Integer or scalar integer tensor: the keys and values of `value` are written into the slots from
             `cache_index` on and the later slots stay out of sight. `None` reads the cache as it is and ignores `value`.
+            An integer past the last slot is an error; the value of a tensor is not known, keep it below the last slot.
 
     Returns:
         `output` of shape `(B, T, D_query)`; with `return_attention_scores` also the weights `(B, N, T, S)` before
@@ -121,23 +123,19 @@ class MultiHeadAttention(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        value_dim = key_dim if value_dim is None else value_dim
-        sizes = {"num_heads": num_heads, "key_dim": key_dim, "value_dim": value_dim}
-        if sliding_window is not None:
-            sizes["sliding_window"] = sliding_window
-        for name, size in sizes.items():
-            check_positive_integer(name, size)
         check_rate("dropout", dropout)
         self.supports_masking = True
-        self.num_heads = num_heads
-        self.key_dim = key_dim
-        self.value_dim = value_dim
+        self.num_heads = check_positive_integer("num_heads", num_heads)
+        self.key_dim = check_positive_integer("key_dim", key_dim)
+        self.value_dim = self.key_dim if value_dim is None else check_positive_integer("value_dim", value_dim)
         self.dropout = dropout
         self.use_bias = use_bias
         # `output_shape` and `activity_regularizer` already mean something on a Keras layer.
         self._output_shape = tuple_of_integers("output_shape", output_shape)
         self._activity_regularizer = keras.regularizers.get(activity_regularizer)
         self.attention_axes = tuple_of_integers("attention_axes", attention_axes)
+        if sliding_window is not None:
+            sliding_window = check_positive_integer("sliding_window", sliding_window)
         self.sliding_window = sliding_window
         self.flash_attention = flash_attention
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
@@ -168,8 +166,8 @@ class MultiHeadAttention(keras.layers.Layer):
         self.output_dense = self._projection("attention_output", (*query_shape[:-1], N, E), output_shape, contracted=2)
         self.dropout_layer = keras.layers.Dropout(self.dropout, seed=self.seed, dtype=self.dtype_policy)
         batch_shape, T, S = query_shape[:-2], query_shape[-2], value_shape[-2]
-        build_once(self.score, (*batch_shape, N, T, H), (*batch_shape, N, S, H))
-        build_once(self.alignment, (*batch_shape, N, T, S))
+        build_part(self.score, (*batch_shape, N, T, H), (*batch_shape, N, S, H))
+        build_part(self.alignment, (*batch_shape, N, T, S))
         self.built = True
 
     @property
@@ -215,9 +213,12 @@ class MultiHeadAttention(keras.layers.Layer):
     ):
         key = value if key is None else key
         check_not_ragged(query=query, value=value, key=key)
+        query_mask, value_mask, key_mask, attention_mask = map(
+            as_mask, (query_mask, value_mask, key_mask, attention_mask)
+        )
         fold_shapes(self.attention_axes, query.shape, value.shape, key.shape)
         axes = attention_axes(self.attention_axes, len(query.shape))
-        check_cache(query.shape, value.shape, axes, cache, cache_index, self.num_heads)
+        check_cache(query.shape, value.shape, axes, cache, cache_index, self.num_heads, self.key_dim, self.value_dim)
         if return_attention_scores and self.flash_attention:
             raise ValueError(
                 "Flash attention never holds the attention weights, so that they cannot be returned. "
@@ -337,7 +338,19 @@ class MultiHeadAttention(keras.layers.Layer):
         return (*query_shape[:-1], *(self._output_shape or (query_shape[-1],)))
 
     def compute_output_spec(
-        self, query, value, key=None, return_attention_scores=False, cache=None, cache_index=None, **kwargs
+        self,
+        query,
+        value,
+        key=None,
+        query_mask=None,
+        value_mask=None,
+        key_mask=None,
+        attention_mask=None,
+        return_attention_scores=False,
+        training=None,
+        use_causal_mask=False,
+        cache=None,
+        cache_index=None,
     ):
         output_shape = self.compute_output_shape(query.shape, value.shape, None if key is None else key.shape)
         outputs = [keras.KerasTensor(output_shape, dtype=self.compute_dtype)]

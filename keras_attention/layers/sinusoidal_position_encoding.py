@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention.ops.positions import sinusoids
-from keras_attention.ops.shapes import check_known_width, check_rank
+from keras_attention.ops.shapes import check_known_width, check_not_ragged, check_rank
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -49,8 +49,9 @@ class SinusoidalPositionEncoding(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs, start_index=0, positions=None):
+        check_not_ragged(inputs=inputs)
         if positions is None:
-            positions = ops.arange(ops.shape(inputs)[-2], dtype="int32") + start_index
+            positions = ops.arange(ops.shape(inputs)[-2], dtype="int32") + ops.cast(start_index, "int32")
         encoding = sinusoids(positions, inputs.shape[-1], self.max_wavelength)  # (T, D)
         return inputs + ops.cast(encoding, inputs.dtype)
 

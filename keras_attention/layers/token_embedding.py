@@ -48,8 +48,8 @@ class TokenEmbedding(keras.layers.Layer):
 
     def __init__(self, vocabulary_size, embedding_dim, embeddings_initializer=None, **kwargs):
         super().__init__(**kwargs)
-        check_positive_integer("vocabulary_size", vocabulary_size)
-        check_positive_integer("embedding_dim", embedding_dim)
+        vocabulary_size = check_positive_integer("vocabulary_size", vocabulary_size)
+        embedding_dim = check_positive_integer("embedding_dim", embedding_dim)
         self.supports_masking = True
         self.vocabulary_size = vocabulary_size
         self.embedding_dim = embedding_dim

@@ -5,7 +5,7 @@ import keras
 from keras_attention import alignments, scores
 from keras_attention.layers.feed_forward import FeedForward
 from keras_attention.layers.multi_head_attention import MultiHeadAttention
-from keras_attention.ops.lookup import config_of
+from keras_attention.ops.lookup import config_of, copy_of
 from keras_attention.ops.masks import check_padding_mask, zero_masked
 from keras_attention.ops.random import split_seed
 from keras_attention.ops.shapes import check_known_width, check_positive_integer, check_rank, check_rate
@@ -27,8 +27,8 @@ class TransformerBlock(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        check_positive_integer("num_heads", num_heads)
-        check_positive_integer("intermediate_dim", intermediate_dim)
+        num_heads = check_positive_integer("num_heads", num_heads)
+        intermediate_dim = check_positive_integer("intermediate_dim", intermediate_dim)
         check_rate("dropout", dropout)
         self.supports_masking = True
         self.num_heads = num_heads
@@ -55,13 +55,13 @@ class TransformerBlock(keras.layers.Layer):
             )
         names = [*memory_shapes, "feed_forward"]
         seeds = iter(split_seed(self.seed, 2 * len(names)))
-        for name, memory_shape in memory_shapes.items():
+        for index, (name, memory_shape) in enumerate(memory_shapes.items()):
             attention = MultiHeadAttention(
                 N,
                 D // N,
                 dropout=self.dropout,
-                score=self._own(self.score),
-                alignment=self._own(self.alignment),
+                score=copy_of(self.score) if index else self.score,
+                alignment=copy_of(self.alignment) if index else self.alignment,
                 seed=next(seeds),
                 dtype=self.dtype_policy,
                 name=name,
@@ -81,11 +81,6 @@ class TransformerBlock(keras.layers.Layer):
             self.norms[name] = norm
             self.dropouts[name] = keras.layers.Dropout(self.dropout, seed=next(seeds), dtype=self.dtype_policy)
         self.built = True
-
-    @staticmethod
-    def _own(layer):
-        """A copy for one sub-layer: self-attention and cross-attention do not share the weights of a score."""
-        return type(layer).from_config(layer.get_config())
 
     @staticmethod
     def zero_padding(name, inputs, mask):

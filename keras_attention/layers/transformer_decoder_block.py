@@ -3,6 +3,7 @@
 import keras
 
 from keras_attention.layers.transformer_block import TransformerBlock, call_attention
+from keras_attention.ops.masks import as_mask
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -22,7 +23,7 @@ class TransformerDecoderBlock(TransformerBlock):
         dropout: Float in [0, 1): on the output of each sub-layer, as in the paper, and on the attention weights.
         activation: Activation of the feed-forward network.
         normalize_first: Boolean, pre-LN instead of post-LN.
-        score: A name ("scaled_dot", ...) or a `Score`; each attention gets its own copy.
+        score: A name ("scaled_dot", ...) or a `Score`; the second attention gets a copy of its own.
         alignment: A name ("softmax") or an `Alignment`, of both attentions.
         seed: Integer seed of the dropouts, or `None`.
 
@@ -74,6 +75,7 @@ class TransformerDecoderBlock(TransformerBlock):
     ):
         if source is None and cache is None:
             self._raise_no_source(target.shape)
+        target_mask = as_mask(target_mask)
         query_mask = target_mask if cache is None else None
         target = self.zero_padding("target_mask", target, query_mask)
         cache = cache or {"self": None, "cross": None}
@@ -124,7 +126,19 @@ class TransformerDecoderBlock(TransformerBlock):
             "cross": self.cross_attention.project(source, value_mask=source_mask),
         }
 
-    def compute_output_spec(self, target, source=None, return_attention_scores=False, cache=None, **kwargs):
+    def compute_output_spec(
+        self,
+        target,
+        source=None,
+        target_mask=None,
+        source_mask=None,
+        attention_mask=None,
+        return_attention_scores=False,
+        training=None,
+        use_causal_mask=True,
+        cache=None,
+        cache_index=None,
+    ):
         outputs = [keras.KerasTensor(target.shape, dtype=self.compute_dtype)]
         if return_attention_scores:
             B, T, _ = target.shape

@@ -3,6 +3,7 @@
 import keras
 
 from keras_attention.layers.transformer_block import TransformerBlock, call_attention
+from keras_attention.ops.masks import as_mask
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -29,7 +30,8 @@ class TransformerEncoderBlock(TransformerBlock):
     Call arguments:
         inputs: Float tensor of shape `(B, T, D)`.
         mask: Boolean tensor `(B, T)`, True = a real position; padding is read as zeros, whatever stands there. The
-            implicit Keras mask is used when it is not given.
+            implicit Keras mask is used when it is not given; it arrives as `inputs_mask` where other tensors are passed
+            beside the inputs.
         attention_mask: Boolean tensor `(T, T)`, `(B, T, T)` or `(B, N, T, T)`.
         return_attention_scores: Boolean. Also return the attention weights.
         training: Boolean, whether dropout is active.
@@ -62,7 +64,7 @@ class TransformerEncoderBlock(TransformerBlock):
         use_causal_mask=False,
     ):
         # Keras fills in `mask` when the inputs are the only tensor, and `inputs_mask` when another is passed beside them.
-        mask = inputs_mask if mask is None else mask
+        mask = as_mask(inputs_mask if mask is None else mask)
         inputs = self.zero_padding("mask", inputs, mask)
         normalized = self.before("self_attention", inputs)
         context, weights, _ = call_attention(
@@ -79,7 +81,16 @@ class TransformerEncoderBlock(TransformerBlock):
         output = self.feed(self.after("self_attention", inputs, context, training), training)
         return (output, weights) if return_attention_scores else output
 
-    def compute_output_spec(self, inputs, return_attention_scores=False, **kwargs):
+    def compute_output_spec(
+        self,
+        inputs,
+        mask=None,
+        inputs_mask=None,
+        attention_mask=None,
+        return_attention_scores=False,
+        training=None,
+        use_causal_mask=False,
+    ):
         output = keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
         if not return_attention_scores:
             return output

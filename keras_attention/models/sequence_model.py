@@ -22,6 +22,15 @@ class SequenceModel(keras.Model):
     In return it gets `generate` and `serving_signatures`.
     """
 
+    def __setattr__(self, name, value):
+        # The layers come before the graph that is made of them, and torch takes no layer before its own `__init__`.
+        # Keras finds them in the graph.
+        values = value if isinstance(value, list) else [value]
+        if not hasattr(self, "inputs") and all(isinstance(each, keras.layers.Layer) for each in values):
+            object.__setattr__(self, name, value)
+        else:
+            super().__setattr__(name, value)
+
     def search(self, source, max_length, sampler="greedy"):
         """`generate` as a function of tensors, to be called inside a graph: `(tokens (B, max_length), scores (B,))`."""
         start = ops.full((ops.shape(source)[0],), START, dtype="int32")
@@ -43,10 +52,9 @@ class SequenceModel(keras.Model):
         Raises:
             ValueError: If ids are outside the vocabulary.
         """
-        check_positive_integer("max_length", max_length)
+        max_length = check_positive_integer("max_length", max_length)
         decoding.get(sampler)
-        source = inputs["source"] if isinstance(inputs, dict) else inputs
-        source = self.check_source(source)
+        source = self.check_source(take_input(inputs, "source") if isinstance(inputs, dict) else inputs)
         if source.shape[0] == 0:
             return np.zeros((0, max_length), "int32")
         if not hasattr(self, "_compiled_searches"):
@@ -88,7 +96,7 @@ class _CompiledSearches:
         self.searches = {}
 
     def __call__(self, source, max_length, sampler):
-        key = (max_length, sampler)
+        key = (max_length, sampler, *map(id, self.model.variables))  # LoRA and quantization exchange variables
         if key not in self.searches:
             search = _Search(self.model, max_length, sampler)
             search.compile()
@@ -97,8 +105,21 @@ class _CompiledSearches:
         return np.asarray(tokens)
 
 
+def take_input(inputs, name):
+    """`inputs[name]`, or a clear error."""
+    if not isinstance(inputs, dict) or name not in inputs:
+        received = sorted(inputs) if isinstance(inputs, dict) else type(inputs).__name__
+        raise ValueError(f'The inputs must be a dictionary with "{name}". Received: {received}.')
+    return inputs[name]
+
+
 def check_ids(name, ids, vocabulary_size):
     """`ids` as an int32 array `(B, length)`, after checking rank, type and range."""
+    if isinstance(ids, list | tuple) and len({len(row) for row in ids if isinstance(row, list | tuple)}) > 1:
+        raise ValueError(
+            f"The rows of `{name}` must be of one length. Received rows of {[len(row) for row in ids]} ids. "
+            "Pad them with 0, for example with `keras.utils.pad_sequences(ids, padding='post')`."
+        )
     ids = ops.convert_to_numpy(ids)
     if ids.ndim != 2 or (ids.size and not np.issubdtype(ids.dtype, np.integer)):
         raise ValueError(

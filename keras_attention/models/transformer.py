@@ -10,12 +10,11 @@ from keras_attention.layers import (
     TransformerDecoderBlock,
     TransformerEncoderBlock,
 )
-from keras_attention.models.sequence_model import SequenceModel, check_ids
-from keras_attention.ops.lookup import config_of
+from keras_attention.models.sequence_model import SequenceModel, check_ids, take_input
+from keras_attention.ops.lookup import config_of, copy_of
 from keras_attention.ops.masks import padding_mask
 from keras_attention.ops.random import split_seed
-from keras_attention.ops.shapes import check_positive_integer
-
+from keras_attention.ops.shapes import check_positive_integer, check_rate
 
 BLOCK_OPTIONS = ("num_heads", "intermediate_dim", "dropout", "activation", "normalize_first")
 
@@ -43,6 +42,7 @@ class Transformer(SequenceModel):
         alignment: A name ("softmax") or an `Alignment`.
         seed: Integer seed of the dropouts, or `None`.
         dtype: Name or policy of the layers, such as "mixed_bfloat16"; the logits are float32 in any case.
+        name, trainable: As in `keras.Model`.
 
     Call arguments:
         inputs: `{"source": (B, S), "target": (B, T)}`, int32 ids padded with 0; the target starts with the start
@@ -50,6 +50,9 @@ class Transformer(SequenceModel):
 
     Returns:
         Float32 logits of shape `(B, T, V)`; use a loss with `from_logits=True` or `SmoothedCrossentropy`.
+
+    Raises:
+        ValueError: If a size is not positive, the heads do not divide the width, or a name is unknown.
 
     Example:
         >>> model = Transformer(11, 13, num_layers=1, num_heads=2, hidden_dim=6, intermediate_dim=17)
@@ -79,11 +82,14 @@ class Transformer(SequenceModel):
         alignment="softmax",
         seed=None,
         dtype=None,
-        **kwargs,
+        name=None,
+        trainable=True,
     ):
-        check_positive_integer("num_layers", num_layers)
-        check_positive_integer("hidden_dim", hidden_dim)
-        check_positive_integer("source_vocabulary_size", source_vocabulary_size)
+        check_rate("dropout", dropout)
+        score, alignment = scores.get(score), alignments.get(alignment)
+        num_layers = check_positive_integer("num_layers", num_layers)
+        hidden_dim = check_positive_integer("hidden_dim", hidden_dim)
+        source_vocabulary_size = check_positive_integer("source_vocabulary_size", source_vocabulary_size)
         one_vocabulary = target_vocabulary_size is None
         target_vocabulary_size = source_vocabulary_size if one_vocabulary else target_vocabulary_size
         dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
@@ -98,21 +104,22 @@ class Transformer(SequenceModel):
             "activation": keras.activations.serialize(keras.activations.get(activation)),
             "normalize_first": normalize_first,
             "tie_embeddings": tie_embeddings,
-            "score": config_of(scores.get(score)),
-            "alignment": config_of(alignments.get(alignment)),
+            "score": config_of(score),
+            "alignment": config_of(alignment),
             "seed": seed,
             "dtype": keras.saving.serialize_keras_object(dtype),
         }
 
-        self._make_layers(target_vocabulary_size, dtype)
+        self._make_layers(target_vocabulary_size, score, alignment, dtype)
         source, target = (keras.Input((None,), dtype="int32", name=name) for name in ("source", "target"))
         logits = self.decode(target, *self._encode(source))
-        super().__init__(inputs={"source": source, "target": target}, outputs=logits, **kwargs)
+        inputs = {"source": source, "target": target}
+        super().__init__(inputs=inputs, outputs=logits, name=name, trainable=trainable)
         self.dtype_policy = dtype  # `compile` reads it to scale the loss in float16
 
     # === Layers ===
 
-    def _make_layers(self, target_vocabulary_size, dtype):
+    def _make_layers(self, target_vocabulary_size, score, alignment, dtype):
         config, D = self.config, self.config["hidden_dim"]
         seeds = iter(split_seed(config["seed"], 2 * config["num_layers"] + 2))
         self.target_embedding = TokenEmbedding(target_vocabulary_size, D, dtype=dtype, name="target_embedding")
@@ -130,8 +137,8 @@ class Transformer(SequenceModel):
             [
                 kind(
                     **{name: config[name] for name in BLOCK_OPTIONS},
-                    score=scores.get(config["score"]),
-                    alignment=alignments.get(config["alignment"]),
+                    score=copy_of(score),
+                    alignment=copy_of(alignment),
                     seed=next(seeds),
                     dtype=dtype,
                     name=f"{side}_block_{index}",
@@ -182,8 +189,8 @@ class Transformer(SequenceModel):
             `{"encoder": [...], "decoder_self": [...], "decoder_cross": [...]}`, for each layer a tensor
             `(B, N, S, S)`, `(B, N, T, T)` and `(B, N, T, S)`.
         """
-        source = self.check_source(inputs["source"])
-        target = check_ids("target", inputs["target"], self.target_embedding.vocabulary_size)
+        source = self.check_source(take_input(inputs, "source"))
+        target = check_ids("target", take_input(inputs, "target"), self.target_embedding.vocabulary_size)
         encoder, decoder = [], []
         encoded, source_mask = self._encode(ops.convert_to_tensor(source), encoder)
         self.decode(ops.convert_to_tensor(target), encoded, source_mask, decoder)
@@ -194,6 +201,14 @@ class Transformer(SequenceModel):
         }
 
     # === Decoding step by step ===
+
+    @property
+    def vocabulary_sizes(self):
+        """Number of ids of the source and of the target."""
+        return {
+            "source": self.source_embedding.vocabulary_size,
+            "target": self.target_embedding.vocabulary_size,
+        }
 
     def check_source(self, source):
         return check_ids("source", source, self.source_embedding.vocabulary_size)

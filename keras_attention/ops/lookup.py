@@ -35,6 +35,11 @@ def get_by_name(identifier, names, base, kind):
     )
 
 
+def copy_of(layer):
+    """An unbuilt layer like this one, with weights of its own; its class need not be registered."""
+    return type(layer).from_config(layer.get_config())
+
+
 def config_of(layer):
     """Config from which `get_by_name` makes a layer like this one, unbuilt, whether or not this one is built.
 

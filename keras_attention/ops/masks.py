@@ -3,6 +3,11 @@
 from keras import ops
 
 
+def as_mask(mask):
+    """A mask of any type, lists included, as a boolean tensor; `None` stays."""
+    return None if mask is None else ops.cast(ops.convert_to_tensor(mask), "bool")
+
+
 def padding_mask(ids, pad=0):
     """Mask `(B, T)` of the real tokens of `ids (B, T)`: True where the id is not `pad`."""
     return ops.not_equal(ids, pad)
@@ -64,7 +69,7 @@ def merge_masks(rank, *, query_mask=None, value_mask=None, key_mask=None, attent
         masks.append(attention_mask)
     merged = None
     for mask in masks:
-        mask = insert_head_axes(ops.cast(mask, "bool"), rank)
+        mask = insert_head_axes(mask, rank)
         merged = mask if merged is None else ops.logical_and(merged, mask)
     return merged
 

@@ -1,7 +1,6 @@
 """Sinusoids of positions. Always float32: bfloat16 cannot tell position 300 from 301."""
 
-import math
-
+import numpy as np
 from keras import ops
 
 
@@ -16,8 +15,7 @@ def sinusoids(positions, width, max_wavelength=10000.0):
         >>> sinusoids(ops.array([0, 1]), 5)
         [[0.0, 1.0, 0.0, 1.0, 0.0], [0.8415, 0.5403, 0.0251, 0.9997, 0.0006]]
     """
-    pair = ops.cast(ops.arange(width) // 2, "float32")
-    rates = ops.exp(pair * (-2.0 * math.log(max_wavelength) / width))
-    angles = ops.expand_dims(ops.cast(positions, "float32"), -1) * rates
-    is_cosine = ops.equal(ops.arange(width) % 2, 1)
-    return ops.where(is_cosine, ops.cos(angles), ops.sin(angles))
+    axes = np.arange(width)
+    rates = max_wavelength ** (-2.0 * (axes // 2) / width)  # float64: an error here grows with the position
+    angles = ops.expand_dims(ops.cast(positions, "float32"), -1) * rates.astype("float32")
+    return ops.where(axes % 2 == 1, ops.cos(angles), ops.sin(angles))

@@ -3,6 +3,8 @@
 Unknown sizes (`None`) are never an error: a symbolic shape is checked as far as it is known.
 """
 
+import numbers
+
 
 def sizes_differ(first, second):
     """True when both sizes are known and not equal."""
@@ -90,11 +92,12 @@ def check_known_width(name, shape):
 
 
 def check_positive_integer(name, value):
-    """Raises unless `value` is an integer above zero."""
-    if isinstance(value, bool) or not isinstance(value, int):
+    """`value` as an `int`, after checking that it is an integer above zero; NumPy's integers count."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"`{name}` must be a positive integer. Received: {value!r} of type {type(value).__name__}.")
     if value < 1:
         raise ValueError(f"`{name}` must be a positive integer. Received: {value!r}.")
+    return int(value)
 
 
 def check_rate(name, value):

@@ -49,7 +49,7 @@ class ConcatScore(Score):
     def __init__(self, units=None, kernel_initializer="glorot_uniform", **kwargs):
         super().__init__(**kwargs)
         if units is not None:
-            check_positive_integer("units", units)
+            units = check_positive_integer("units", units)
         self.units = units
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
 

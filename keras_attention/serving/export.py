@@ -60,7 +60,8 @@ def export(
         The version's folder, a string.
 
     Raises:
-        ValueError: Another backend than TensorFlow, one tokeniser without the other, a version that exists.
+        ValueError: Another backend than TensorFlow, one tokeniser without the other or of another vocabulary than the
+            model's, a version that exists.
         TypeError: A model without `serving_signatures`, a tokeniser without its method.
         OSError: `path` cannot be made or written to.
 
@@ -71,7 +72,9 @@ def export(
     """
     check_backend()
     check_tokenizers(source_tokenizer, target_tokenizer)
-    target = os.path.join(os.path.abspath(path), str(free_version(path, version)))
+    check_vocabularies(model, source_tokenizer, target_tokenizer)
+    path = os.path.abspath(path)
+    target = os.path.join(path, str(free_version(path, version)))
     signatures = own_signatures(model, max_length)
     with new_folder(target) as folder:
         archive = keras.export.ExportArchive()
@@ -159,6 +162,23 @@ def check_tokenizers(source_tokenizer, target_tokenizer):
             raise TypeError(
                 f"`{argument}` must be a `tf.Module` with the method `{method}`, so that its tables are saved with the "
                 f"model. Received an object of type {type(tokenizer).__name__}."
+            )
+
+
+def check_vocabularies(model, source_tokenizer, target_tokenizer):
+    """Raises for tokenisers that write ids which the model cannot read, or cannot read ids which it writes."""
+    sizes = getattr(model, "vocabulary_sizes", None)
+    if sizes is None or source_tokenizer is None:
+        return
+    for argument, tokenizer, fits, side in (
+        ("source_tokenizer", source_tokenizer, lambda size: size <= sizes["source"], "source"),
+        ("target_tokenizer", target_tokenizer, lambda size: size >= sizes["target"], "target"),
+    ):
+        size = getattr(tokenizer, "vocabulary_size", None)
+        if size is not None and not fits(size):
+            raise ValueError(
+                f"`{argument}` must have the vocabulary that the model was made for. Received {size} ids, and the model "
+                f"has {sizes[side]} for its {side}. Pass the tokeniser that made the training data."
             )
 
 

@@ -43,8 +43,8 @@ class WarmupInverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
 
     def __init__(self, hidden_dim, warmup_steps=4000, scale=1.0):
         super().__init__()
-        check_positive_integer("hidden_dim", hidden_dim)
-        check_positive_integer("warmup_steps", warmup_steps)
+        hidden_dim = check_positive_integer("hidden_dim", hidden_dim)
+        warmup_steps = check_positive_integer("warmup_steps", warmup_steps)
         if isinstance(scale, bool) or not isinstance(scale, int | float):
             raise TypeError(f"`scale` must be a positive number. Received: {scale!r} of type {type(scale).__name__}.")
         if not scale > 0:

@@ -81,3 +81,13 @@ def test_signatures_have_the_documented_names_and_types(signatures):
         "translate_ids": {"source": tf.int32},
         "encode": {"source": tf.int32},
     }
+
+
+def test_tokenisers_of_another_vocabulary_are_refused(translator, tmp_path):
+    model, source_tokenizer, target_tokenizer = translator
+    larger = CharacterTokenizer("abcdefghijklmnopqrstuvwxyz ")
+    with pytest.raises(ValueError, match=r"`source_tokenizer` must .* Received 31 ids, and the model has 21"):
+        serving.export(model, tmp_path / "served", larger, target_tokenizer)
+    with pytest.raises(ValueError, match=r"`target_tokenizer` must .* Received 5 ids, and the model has 15"):
+        serving.export(model, tmp_path / "served", source_tokenizer, CharacterTokenizer("0"))
+    assert not (tmp_path / "served").exists()

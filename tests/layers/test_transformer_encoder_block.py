@@ -110,7 +110,7 @@ def test_score_and_alignment_reach_the_attention(inputs):
     assert isinstance(block.self_attention, MultiHeadAttention)
     assert type(block.self_attention.score) is AdditiveScore
     assert block.self_attention.score.units == 5
-    assert block.self_attention.score is not score
+    assert block.self_attention.score is score
 
 
 def test_dropout_is_on_the_weights_and_on_both_updates_with_seeds_of_their_own(inputs):

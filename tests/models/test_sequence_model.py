@@ -1,0 +1,112 @@
+import keras
+import numpy as np
+import pytest
+from keras import ops
+from models.conftest import LABELS, SOURCE, TARGET, make_transformer
+
+from keras_attention.models import Transformer
+from keras_attention.scores import AdditiveScore, Score
+from keras_attention.training import SmoothedCrossentropy
+
+INPUTS = {"source": SOURCE, "target": TARGET}
+
+
+class Unregistered(Score):
+    def call(self, query, key):
+        query, key = self.upcast(query, key)
+        return -ops.sum(ops.square(query[..., :, None, :] - key[..., None, :, :]), axis=-1)
+
+
+def test_generate_uses_the_weights_of_the_moment():
+    model = make_transformer(num_layers=1)
+    before = model.generate(SOURCE, 5)
+    model.set_weights(
+        [weight + 0.5 * np.cos(np.arange(weight.size)).reshape(weight.shape) for weight in model.get_weights()]
+    )
+    after = model.generate(SOURCE, 5)
+    assert before.tolist() != after.tolist()
+    assert after.tolist() == make_copy(model).generate(SOURCE, 5).tolist()
+
+
+def make_copy(model):
+    copy = Transformer.from_config(model.get_config())
+    copy.set_weights(model.get_weights())
+    return copy
+
+
+def test_generate_uses_the_low_rank_weights_that_come_later():
+    model = make_transformer(num_layers=1)
+    before = model.generate(SOURCE, 5)
+    projection = model.decoder_blocks[0].cross_attention.output_dense
+    projection.enable_lora(2)
+    for weight in (projection.lora_kernel_a, projection.lora_kernel_b):
+        weight.assign(keras.random.normal(weight.shape, stddev=5.0, seed=1))
+    assert model.generate(SOURCE, 5).tolist() != before.tolist()
+
+
+def test_a_score_of_the_user_needs_no_registration_to_be_used():
+    model = make_transformer(num_layers=1, score=Unregistered())
+    assert type(model.encoder_blocks[0].self_attention.score) is Unregistered
+    assert np.isfinite(ops.convert_to_numpy(model(INPUTS))).all()
+
+
+def test_a_score_object_is_copied_for_every_attention():
+    score = AdditiveScore(units=3)
+    model = make_transformer(num_layers=1, score=score)
+    used = [model.encoder_blocks[0].self_attention.score, model.decoder_blocks[0].cross_attention.score]
+    assert len({id(score), *map(id, used)}) == 3
+    assert all(each.units == 3 for each in used)
+
+
+@pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize` method")  # of every layer without weights
+def test_the_whole_model_quantizes_to_int8():
+    model = make_transformer(num_layers=1)
+    expected = ops.convert_to_numpy(model(INPUTS))
+    model.quantize("int8")
+    np.testing.assert_allclose(ops.convert_to_numpy(model(INPUTS)), expected, atol=0.1)
+
+
+def test_float16_by_argument_scales_the_loss():
+    model = make_transformer(num_layers=1, dtype="mixed_float16")
+    model.compile("adam", SmoothedCrossentropy())
+    assert isinstance(model.optimizer, keras.optimizers.LossScaleOptimizer)
+
+
+def test_sizes_may_come_from_numpy():
+    model = make_transformer(num_layers=np.int64(1), hidden_dim=np.int32(6))
+    assert model.generate(SOURCE, np.int64(3)).shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda model: model.generate({"src": SOURCE}), ValueError, r'dictionary with "source". Received: \[\'src\'\]'),
+        (
+            lambda model: model.generate([[4, 5], [6]]),
+            ValueError,
+            r"`source` must be of one length. Received rows of \[2, 1\]",
+        ),
+        (lambda model: model.attention_weights([SOURCE]), ValueError, 'dictionary with "source". Received: list'),
+        (lambda model: make_transformer(dropuot=0.3), TypeError, "unexpected keyword argument 'dropuot'"),
+        (
+            lambda model: make_transformer(seed=-1),
+            ValueError,
+            "`seed` must be an integer of 0 or more.* Received: -1",
+        ),
+    ],
+)
+def test_mistakes_are_named(transformers, call, error, message):
+    with pytest.raises(error, match=message):
+        call(transformers["as_in_the_paper"])
+
+
+def test_training_moves_every_weight():
+    model = make_transformer(num_layers=1, dropout=0.0)
+    before = model.get_weights()
+    model.compile(keras.optimizers.Adam(0.1), SmoothedCrossentropy(0.1))
+    model.train_on_batch(INPUTS, LABELS)
+    names = [weight.path for weight in model.weights]
+    still = [
+        name for name, old, new in zip(names, before, model.get_weights(), strict=True) if np.array_equal(old, new)
+    ]
+    assert all(name.endswith("key/bias") for name in still)  # a softmax does not see a constant added to all its scores
