@@ -1,4 +1,4 @@
-"""Dates in 15 languages to ISO 8601 with a small Transformer: data, model, training, decoding, export, a served answer.
+"""Dates of 15 locales to ISO 8601 with a small Transformer: data, model, training, decoding, export, a served answer.
 
     python examples/translate_dates.py                # minutes on two cores
     python examples/translate_dates.py --smoke        # the same path in seconds, learning nothing

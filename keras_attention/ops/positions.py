@@ -17,5 +17,6 @@ def sinusoids(positions, width, max_wavelength=10000.0):
     """
     axes = np.arange(width)
     rates = max_wavelength ** (-2.0 * (axes // 2) / width)  # float64: an error here grows with the position
-    angles = ops.expand_dims(ops.cast(positions, "float32"), -1) * rates.astype("float32")
-    return ops.where(axes % 2 == 1, ops.cos(angles), ops.sin(angles))
+    rates = ops.convert_to_tensor(rates, "float32")
+    angles = ops.expand_dims(ops.cast(positions, "float32"), -1) * rates
+    return ops.where(ops.convert_to_tensor(axes % 2 == 1), ops.cos(angles), ops.sin(angles))

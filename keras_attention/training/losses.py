@@ -72,9 +72,9 @@ class SmoothedCrossentropy(keras.losses.Loss):
     gets no share of the smoothing. The paper spreads over all classes, which with masked classes costs millions.
 
     The loss is one value for each token, so that Keras leaves out masked tokens, applies sample weights and averages
-    over replicas by itself. A batch without a single real token gives 0. Keras averages over the real
-    tokens of each replica: where replicas hold different numbers of them, the loss differs a little from that of one
-    device, unless the logits carry no mask and `sample_weight` says what counts.
+    over replicas by itself. A batch without a single real token gives 0. Keras averages over the real tokens of each
+    replica: where replicas hold different numbers of them, the loss differs a little from that of one device, unless
+    the logits carry no mask and `sample_weight` says what counts.
 
     A target that can't be chosen, because its class is masked or its id is outside 0 ... V-1, costs about -LOWEST:
     too much to be overlooked, yet finite with a finite gradient, so that a weight of zero silences it. (A compiled step

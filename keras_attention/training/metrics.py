@@ -36,7 +36,8 @@ class TokenAccuracy(keras.metrics.Mean):
     `accuracy = sum of weight over right tokens / sum of weight over all tokens`, where the weight is the sample weight,
     and 0 where Keras' mask of `y_pred` is False. Tokens of all batches count alike, whatever the batches' sizes.
 
-    Keras passes the mask under `metrics=` and under `weighted_metrics=`, the sample weight only under the latter.
+    Keras passes the mask under `metrics=` and under `weighted_metrics=`, the sample weight only under the latter. On JAX
+    it loses the mask inside `fit` (not in `evaluate`): there pass the padding as `sample_weight` to `weighted_metrics=`.
 
     Args:
         name: String.
@@ -76,7 +77,8 @@ class SequenceAccuracy(keras.metrics.Mean):
     heaviest token: 1 without sample weights, the example's weight where there is one for each example, and 0 when no
     token counts, so that padding in the batch's axis changes nothing.
 
-    Keras passes the mask under `metrics=` and under `weighted_metrics=`, the sample weight only under the latter.
+    Keras passes the mask under `metrics=` and under `weighted_metrics=`, the sample weight only under the latter. On JAX
+    it loses the mask inside `fit` (not in `evaluate`): there pass the padding as `sample_weight` to `weighted_metrics=`.
 
     Args:
         name: String.

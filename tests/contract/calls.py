@@ -60,7 +60,7 @@ def functional(case, layer):
 def random_loss(case, real=True):
     """Sum of the outputs at `real` positions, each times its own number: normalized outputs add up to a constant."""
     factors = np.random.default_rng(11).normal(size=shape_of(case.output)).astype("float32")
-    return lambda output: keras.ops.sum(keras.ops.where(real, output * factors, 0.0))
+    return lambda output: keras.ops.sum(keras.ops.where(real, output * keras.ops.convert_to_tensor(factors), 0.0))
 
 
 def gradients(layer, arguments, loss, **options):

@@ -170,6 +170,7 @@ def test_an_overfitted_model_answers_what_it_was_taught():
     assert model.generate(SOURCE, max_length=5).tolist() == LABELS.tolist()
 
 
+@pytest.mark.skipif(keras.backend.backend() == "torch", reason="torch.compile takes minutes")
 def test_a_compiled_step_equals_an_ordinary_one():
     losses = []
     for jit_compile in (False, True):
