@@ -83,7 +83,6 @@ def main():
             metrics=[TokenAccuracy(), SequenceAccuracy()],
             jit_compile=jit_compile(arguments),
         )
-        model.optimizer.build(model.trainable_variables)  # now rather than in the first step, which is then traced once
 
     # === Train ===
     model.fit(train, validation_data=validation, epochs=epochs, shuffle=False)  # the batches come shuffled

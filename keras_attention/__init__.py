@@ -7,14 +7,11 @@ Importing the package registers every class for saving and loading. `keras_atten
 """
 
 import importlib
-from importlib.metadata import version
 
 from keras_attention import backends  # noqa: F401 (checks the backend before anything imports Keras)
 
 # isort: split
 from keras_attention import alignments, decoding, layers, models, scores, tokens, training
-
-__version__ = version("keras-attention-layers")
 
 _LAZY = ("data", "serving", "visualization")
 
@@ -34,10 +31,14 @@ __all__ = [
 
 
 def __getattr__(name):
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("keras-attention-layers")
     if name in _LAZY:
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__():
-    return sorted({*globals(), *_LAZY})
+    return sorted({*globals(), *_LAZY, "__version__"})

@@ -1,5 +1,7 @@
 """What all sequence models share: decoding from a source, and the signatures they can serve."""
 
+import contextlib
+
 import keras
 import numpy as np
 from keras import ops
@@ -30,6 +32,13 @@ class SequenceModel(keras.Model):
             object.__setattr__(self, name, value)
         else:
             super().__setattr__(name, value)
+
+    def make_train_function(self, force=False):
+        # An optimizer that makes its variables inside the first step has TensorFlow trace that step twice.
+        strategy = getattr(self, "distribute_strategy", None)
+        with contextlib.nullcontext() if strategy is None else strategy.scope():
+            self.optimizer.build(self.trainable_variables)
+        return super().make_train_function(force)
 
     def search(self, source, max_length, sampler="greedy"):
         """`generate` as a function of tensors, to be called inside a graph: `(tokens (B, max_length), scores (B,))`."""
