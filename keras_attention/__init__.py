@@ -1,4 +1,4 @@
-"""Every attention mechanism as a Keras 3 layer, and the models built from them.
+"""Attention for Keras 3: scores and alignments that combine freely, layers, and the models built from them.
 
     query, key ──score──▶ scores ──alignment──▶ weights ──combine with value──▶ context
 

@@ -132,7 +132,8 @@ def pad_rows(batches, source, target):
 
 def check_pairs(pairs):
     spec = getattr(pairs, "element_spec", None)
-    if spec != (tf.TensorSpec((), tf.string), tf.TensorSpec((), tf.string)):
+    is_pair = isinstance(spec, tuple) and len(spec) == 2
+    if not is_pair or any(tf.TensorSpec(each.shape, each.dtype) != tf.TensorSpec((), tf.string) for each in spec):
         raise TypeError(
             "`pairs` must be a `tf.data.Dataset` of two scalar strings, (source text, target text). Received "
             f"{type(pairs).__name__} with elements {spec}. Map it first, such as "
@@ -151,5 +152,5 @@ def check_tokenizer(name, tokenizer):
 
 
 def check_size(name, size):
-    if not isinstance(size, numbers.Integral) or size < 1:
+    if isinstance(size, bool) or not isinstance(size, numbers.Integral) or size < 1:
         raise ValueError(f"`{name}` must be a positive integer. Received {name}={size!r}. Pass 1 or more.")
