@@ -8,7 +8,7 @@ from keras_attention.layers.attention_layer import attend, build_part
 from keras_attention.layers.projection import make_projection, project
 from keras_attention.ops.axes import attention_axes, fold_attention_mask, fold_axes, fold_mask, fold_shapes, unfold_axes
 from keras_attention.ops.caches import check_cache, mask_of_slots
-from keras_attention.ops.flash_attention import flash_context
+from keras_attention.ops.flash_attention import check_flash_attention, flash_context
 from keras_attention.ops.lookup import config_of
 from keras_attention.ops.masks import (
     aligned_positions,
@@ -149,7 +149,8 @@ class MultiHeadAttention(keras.layers.Layer):
         self.score = scores.get(score)
         self.alignment = alignments.get(alignment)
         if flash_attention:
-            check_flash_attention(self.score, self.alignment, dropout)
+            is_plain = type(self.score) is scores.ScaledDotScore and type(self.alignment) is alignments.Categorical
+            check_flash_attention(is_plain, self.score, self.alignment, dropout)
 
     def build(self, query_shape, value_shape, key_shape=None):
         key_shape = key_shape or value_shape
@@ -392,14 +393,3 @@ class MultiHeadAttention(keras.layers.Layer):
             "score": config_of(self.score),
             "alignment": config_of(self.alignment),
         }
-
-
-def check_flash_attention(score, alignment, dropout):
-    """Raises unless flash attention computes what the layer is asked for."""
-    if dropout > 0:
-        raise ValueError(f"Flash attention has no dropout. Received dropout={dropout}. Leave one of the two out.")
-    if type(score) is not scores.ScaledDotScore or type(alignment) is not alignments.Categorical:
-        raise ValueError(
-            'Flash attention computes score="scaled_dot" with alignment="softmax" only. Received '
-            f"score={score} and alignment={alignment}. Leave `flash_attention` out."
-        )

@@ -14,3 +14,14 @@ def flash_context(query, key, value, mask):
     context = ops.dot_product_attention(query, key, value, mask=mask, scale=scale, flash_attention=True)
     context = ops.moveaxis(context, -2, -3)
     return context if mask is None else ops.where(ops.any(mask, axis=-1, keepdims=True), context, 0.0)
+
+
+def check_flash_attention(is_plain, score, alignment, dropout):
+    """Raises unless flash attention computes what a layer asks for: `is_plain`, softmax over scaled dot products."""
+    if dropout > 0:
+        raise ValueError(f"Flash attention has no dropout. Received dropout={dropout}. Leave one of the two out.")
+    if not is_plain:
+        raise ValueError(
+            'Flash attention computes score="scaled_dot" with alignment="softmax" only. Received '
+            f"score={score} and alignment={alignment}. Leave `flash_attention` out."
+        )
