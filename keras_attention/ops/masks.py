@@ -41,10 +41,8 @@ def window_mask(query_positions, key_positions, width):
 def insert_head_axes(mask, rank):
     """`mask (..., T, S)` with axes of size one inserted before the last two until it has `rank` axes."""
     missing = rank - len(mask.shape)
-    if missing <= 0:
+    if missing <= 0 or len(mask.shape) == 2:  # (T, S) broadcasts as it is
         return mask
-    if len(mask.shape) == 2:
-        return mask  # (T, S) broadcasts as it is
     return ops.expand_dims(mask, tuple(range(-3, -3 - missing, -1)))
 
 
