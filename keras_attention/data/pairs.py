@@ -2,6 +2,7 @@
 
 import math
 import numbers
+import random
 
 import tensorflow as tf
 
@@ -20,6 +21,7 @@ def training_batches(
     max_source_length=None,
     max_target_length=None,
     seed=None,
+    epoch=None,
 ):
     """Shuffled batches of pairs of similar length, for `model.fit`.
 
@@ -39,6 +41,9 @@ def training_batches(
         max_source_length: Integer or None; pairs with more source tokens are left out.
         max_target_length: Integer or None; pairs with more target tokens, not counting start and end, are left out.
         seed: Integer or None; with an integer the order of every epoch can be repeated.
+        epoch: Integer `tf.Variable` or None. With a variable the order is a function of `seed` and of its value when
+            an epoch begins: `keras_attention.training.SeedEachEpoch` sets it, so that a training that was interrupted
+            goes on with the batches of the epoch at which it resumes. Without one every pass draws the next order.
 
     Returns:
         `tf.data.Dataset` of `({"source": (B, S), "target": (B, T)}, labels (B, T))`, all int32, whose `len` is the
@@ -52,17 +57,24 @@ def training_batches(
     source, target = read_tokens(
         pairs, source_tokenizer, target_tokenizer, batch_size, max_source_length, max_target_length
     )
-    lengths = tf.maximum(source.row_lengths(), target.row_lengths())  # (N,)
+    seed = random.randrange(2**31) if seed is None else seed
+    count, lengths = int(source.nrows()), tf.maximum(source.row_lengths(), target.row_lengths())  # (N,)
+    pool_size, longest = BATCHES_IN_POOL * batch_size, tf.reduce_max(lengths) + 1
 
-    def sort_by_length(rows):
-        return tf.gather(rows, tf.argsort(tf.gather(lengths, rows), stable=True))
+    def batches_of_epoch(number):
+        rows = tf.random.experimental.stateless_shuffle(tf.range(count, dtype=tf.int64), seed=(seed, number))
+        pools = tf.range(count, dtype=tf.int64) // pool_size
+        rows = tf.gather(rows, tf.argsort(pools * longest + tf.gather(lengths, rows), stable=True))  # sorts each pool
+        starts = tf.random.experimental.stateless_shuffle(tf.range(0, count, batch_size), seed=(number, seed))
+        return tf.data.Dataset.from_tensor_slices(starts).map(lambda start: rows[start : start + batch_size])
 
-    count = int(source.nrows())
-    rows = tf.data.Dataset.range(count).shuffle(count, seed=seed)
-    batches = rows.batch(BATCHES_IN_POOL * batch_size).map(sort_by_length).rebatch(batch_size)
-    number_of_batches = math.ceil(count / batch_size)
-    batches = batches.apply(tf.data.experimental.assert_cardinality(number_of_batches))
-    return pad_rows(batches.shuffle(number_of_batches, seed=seed), source, target)
+    if epoch is None:
+        epochs = tf.data.Dataset.random(seed, rerandomize_each_iteration=True).take(1)
+    else:
+        epochs = tf.data.Dataset.range(1).map(lambda _: tf.cast(epoch, tf.int64))
+    batches = epochs.flat_map(batches_of_epoch)
+    batches = batches.apply(tf.data.experimental.assert_cardinality(math.ceil(count / batch_size)))
+    return pad_rows(batches, source, target)
 
 
 def evaluation_batches(

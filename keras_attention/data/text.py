@@ -25,9 +25,10 @@ class Tokenizer(Protocol):
     - `tokenize(texts)`: strings `(B,)` -> `tf.RaggedTensor` of int32 ids `(B, None)`, without start and end.
     - `detokenize(ids)`: integer ids `(B, L)`, padded or ragged -> strings `(B,)`. A text ends before its first end
       symbol; pad and start are left out.
+    - `token_strings(ids)`: integer ids of any shape -> the token of each as a string, for pictures.
     - `save(path)` writes one readable file; the class method `load(path)` reads it.
 
-    Both conversions work on whole batches, eagerly and inside a `tf.function`.
+    The conversions work on whole batches, eagerly and inside a `tf.function`.
     """
 
     vocabulary_size: int
@@ -35,6 +36,8 @@ class Tokenizer(Protocol):
     def tokenize(self, texts): ...
 
     def detokenize(self, ids): ...
+
+    def token_strings(self, ids): ...
 
     def save(self, path): ...
 
@@ -112,39 +115,20 @@ class CharacterTokenizer(tf.Module):
         return self._tokens.shape[0]
 
     def tokenize(self, texts):
-        texts = tf.convert_to_tensor(texts, tf.string)
-        if texts.shape.rank not in (None, 1):
-            raise ValueError(
-                f"`texts` must be a batch of strings (B,). Received shape {texts.shape}. Pass one text as `[text]`, "
-                "and reshape other batches."
-            )
-        characters = tf.strings.unicode_split(texts, "UTF-8", errors="replace")  # (B, None)
+        characters = tf.strings.unicode_split(as_texts(texts), "UTF-8", errors="replace")  # (B, None)
         return characters.with_flat_values(self._table.lookup(characters.flat_values))
 
     def detokenize(self, ids):
-        if isinstance(ids, tf.RaggedTensor):
-            ids = ids.to_tensor(PAD)
-        ids = tf.convert_to_tensor(ids)
-        if ids.shape.rank not in (None, 2) or not ids.dtype.is_integer:
-            raise ValueError(
-                f"`ids` must be integers of shape (B, L). Received {ids.dtype.name} of shape {ids.shape}. Pass one row "
-                "as `ids[None]`; of logits take the `argmax` first."
-            )
-        ended = tf.cumsum(tf.cast(ids == END, tf.int32), axis=1) > 0  # (B, L)
-        silent = ended | (ids == PAD) | (ids == START)
-        return tf.strings.reduce_join(tf.where(silent, "", tf.gather(self._tokens, ids)), axis=1)
+        ids = as_ids(ids)
+        return tf.strings.reduce_join(tf.where(is_silent(ids), "", self.token_strings(ids)), axis=1)
+
+    def token_strings(self, ids):
+        return tf.gather(self._tokens, ids)
 
     def save(self, path):
         """Write the characters as JSON, whole or not at all."""
-        path = pathlib.Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(path.name + ".partial")
         content = {"tokenizer": "CharacterTokenizer", "characters": self.vocabulary[len(SPECIAL_TOKENS) :]}
-        try:
-            partial.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-            os.replace(partial, path)
-        finally:
-            partial.unlink(missing_ok=True)
+        write_whole(path, (json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode())
 
     @classmethod
     def load(cls, path):
@@ -173,6 +157,46 @@ def strings(texts):
                     f"{type(text).__name__}: {text!r}. Map a data set to its texts first."
                 )
             yield text if isinstance(text, str) else text.decode("utf-8", "replace")
+
+
+def as_texts(texts):
+    """A batch of strings `(B,)` as a tensor."""
+    texts = tf.convert_to_tensor(texts, tf.string)
+    if texts.shape.rank not in (None, 1):
+        raise ValueError(
+            f"`texts` must be a batch of strings (B,). Received shape {texts.shape}. Pass one text as `[text]`, "
+            "and reshape other batches."
+        )
+    return texts
+
+
+def as_ids(ids):
+    """Integer ids `(B, L)`, padded or ragged, as a padded int32 tensor."""
+    ids = ids.to_tensor(PAD) if isinstance(ids, tf.RaggedTensor) else tf.convert_to_tensor(ids)
+    if ids.shape.rank not in (None, 2) or not ids.dtype.is_integer:
+        raise ValueError(
+            f"`ids` must be integers of shape (B, L). Received {ids.dtype.name} of shape {ids.shape}. Pass one row "
+            "as `ids[None]`; of logits take the `argmax` first."
+        )
+    return tf.cast(ids, tf.int32)
+
+
+def is_silent(ids):
+    """Which ids write nothing (0 pad, 1 start, 2 end): `[[1, 7, 2, 7, 0]]`  ->  `[[True, False, True, True, True]]`"""
+    ended = tf.cumsum(tf.cast(ids == END, tf.int32), axis=1) > 0
+    return ended | (ids == PAD) | (ids == START)
+
+
+def write_whole(path, content):
+    """Writes bytes beside the file and then moves them to its place."""
+    path = pathlib.Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + ".partial")
+    try:
+        partial.write_bytes(content)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def check_characters(characters):

@@ -1,7 +1,7 @@
 import pytest
 import tensorflow_datasets as tfds
 
-from keras_attention.data import CharacterTokenizer
+from keras_attention.data import CharacterTokenizer, SubwordTokenizer
 
 
 @pytest.fixture(scope="session")
@@ -18,3 +18,15 @@ def tiny_dates(tmp_path_factory):
 def letters():
     """Tokeniser of the letters a to g, whose ids are 4 to 10."""
     return CharacterTokenizer("abcdefg")
+
+
+@pytest.fixture(scope="session")
+def english():
+    """A few sentences in which pieces of words come again and again."""
+    animals, places = ("dog", "doglet", "Cat", "catlet", "Bird", "birdlet"), ("house", "houses", "tower", "towers")
+    return [f"A {animal} walks to the {place}, walking past {animal}s." for animal in animals for place in places]
+
+
+@pytest.fixture(scope="session")
+def subwords(english):
+    return SubwordTokenizer.train(english, vocabulary_size=293, verbose=0)

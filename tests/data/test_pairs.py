@@ -92,6 +92,20 @@ def test_same_seed_gives_the_same_epochs(letters):
     assert epochs(3) != epochs(5)
 
 
+def test_order_is_a_function_of_the_epoch_where_a_variable_holds_it(letters):
+    epoch = tf.Variable(0)
+    batches = training_batches(many_pairs(101), letters, DIGITS, batch_size=7, seed=3, epoch=epoch)
+    orders = []
+    for number in (0, 1, 0, 1):
+        epoch.assign(number)
+        orders.append(listed(batches))
+    assert orders[0] == orders[2] != orders[1] == orders[3]
+    again = training_batches(many_pairs(101), letters, DIGITS, batch_size=7, seed=3, epoch=tf.Variable(1))
+    assert listed(again) == orders[1]
+    other = training_batches(many_pairs(101), letters, DIGITS, batch_size=7, seed=5, epoch=tf.Variable(1))
+    assert listed(other) != orders[1]
+
+
 def test_pairs_of_a_batch_have_similar_lengths(letters):
     def padding(batches):
         return np.mean([np.mean(np.array(source) == 0) for source, _, _ in listed(batches)])

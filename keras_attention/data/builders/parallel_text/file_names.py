@@ -1,0 +1,109 @@
+"""Names of the files of a parallel text: `train.en` and `train.de`, or `en.train.txt` and `de.train.txt`."""
+
+import pathlib
+import re
+
+TEMPLATES = ("{split}.{language}", "{language}.{split}.txt")
+NAMES_SHOWN = 10
+
+
+def find_files(folder, source, target):
+    """The two files of every split of a folder.
+
+    A folder with `train.en`, `train.de.gz`, `en.news-2016.v2.txt`, `de.news-2016.v2.txt` and `README`, `"en"`, `"de"`
+    ->  `{"news-2016_v2": (en.news-2016.v2.txt, de.news-2016.v2.txt), "train": (train.en, train.de.gz)}`
+
+    Hidden files, folders and files with other names are left alone.
+
+    Args:
+        folder: Path of the folder.
+        source: Language code of the source texts, as the file names have it.
+        target: Language code of the target texts.
+
+    Returns:
+        Dictionary from the name of a split to its paths `(source, target)`, sorted by name. A character that TensorFlow
+        Datasets refuses in the name of a split (all but letters, digits, `_` and `-`) becomes `_`.
+
+    Raises:
+        FileNotFoundError: There is no folder, it has no file of these languages, or one of a split only.
+        ValueError: A language code cannot be one, one side of a split is there twice, or a split is named `all`.
+    """
+    check_languages(source, target)
+    folder = pathlib.Path(folder).expanduser()
+    if not folder.is_dir():
+        raise FileNotFoundError(f"There is no folder {folder}. Pass the path of the folder that holds the text files.")
+
+    sides = {}
+    for path in visible_files(folder):
+        for language in (source, target):
+            split = split_in_name(path.name, language)
+            if split is not None:
+                side = (re.sub(r"[^\w-]", "_", split), language)
+                if side in sides:
+                    raise ValueError(
+                        f"A split has one file for each language. Received {sides[side]} and {path}, both for "
+                        f"`{language}` of split `{side[0]}`. Move one of them away, or rename it."
+                    )
+                sides[side] = path
+    check_sides(folder, sides, source, target)
+    splits = sorted({split for split, _ in sides})
+    return {split: (sides[split, source], sides[split, target]) for split in splits}
+
+
+def visible_files(folder):
+    return sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+
+
+def split_in_name(name, language):
+    """`"train.en"`, `"en.train.txt"` or `"train.en.gz"`, `"en"`  ->  `"train"`; `"train.de"`, `"en"`  ->  `None`"""
+    for template in TEMPLATES:
+        pattern = template.replace(".", r"\.").format(split="(.+)", language=re.escape(language))
+        match = re.fullmatch(pattern + r"(\.gz)?", name)
+        if match:
+            return match[1]
+    return None
+
+
+def possible_names(split, language):
+    """`"train"`, `"en"`  ->  `"train.en or en.train.txt"`"""
+    return " or ".join(template.format(split=split, language=language) for template in TEMPLATES)
+
+
+def check_languages(source, target):
+    for name, language in (("source", source), ("target", target)):
+        if not isinstance(language, str) or not re.fullmatch(r"[\w-]+", language):
+            raise ValueError(
+                f"`{name}` must be a language code of letters, digits, `_` and `-`. Received {name}={language!r}. Pass "
+                'the part of the file names that stands for the language, such as "en" for `train.en`.'
+            )
+    if source == target:
+        raise ValueError(
+            f"`source` and `target` must be two languages. Received {source!r} for both. Pass two codes, such as "
+            '"en" and "de" for `train.en` and `train.de`.'
+        )
+
+
+def check_sides(folder, sides, source, target):
+    """`{("train", "en"): train.en, ("train", "de"): train.de}` passes; `{("train", "en"): train.en}` and `{}` do not."""
+    if not sides:
+        present = [path.name for path in visible_files(folder)]
+        shown = ", ".join(present[:NAMES_SHOWN]) or "no file"
+        more = f" and {len(present) - NAMES_SHOWN} more" if len(present) > NAMES_SHOWN else ""
+        raise FileNotFoundError(
+            f"{folder} has no text of `{source}` and `{target}`. Looked for {possible_names('train', source)}, with "
+            f"{possible_names('train', target)}, each also with .gz, and with any other split in place of `train`. "
+            f"Found {shown}{more}. Rename the files, or pass the language codes that their names have."
+        )
+    for (split, language), path in sides.items():
+        if split == "all":
+            raise ValueError(
+                f"A split cannot be named `all`: TensorFlow Datasets means every split by it. Received {path}. Rename "
+                "the file."
+            )
+        other = target if language == source else source
+        if (split, other) not in sides:
+            wanted = possible_names(split_in_name(path.name, language), other)
+            raise FileNotFoundError(
+                f"Each file needs one of the other language. {path} has none: there is no {wanted}, nor either with "
+                f".gz. Put it into the folder, or move {path.name} away."
+            )

@@ -1,0 +1,208 @@
+"""Subword tokeniser: sentencepiece learns the pieces, tensorflow-text cuts text into them inside the graph."""
+
+import contextlib
+import io
+import pathlib
+import sys
+import tempfile
+
+import keras
+import tensorflow as tf
+import tensorflow_text
+
+from keras_attention.data.text import SPECIAL_TOKENS, as_ids, as_texts, is_silent, strings, write_whole
+from keras_attention.tokens import END, PAD, START, UNKNOWN
+
+TEXTS_BETWEEN_UPDATES = 1000
+LONGEST_TEXT = 2**20  # bytes; sentencepiece passes over longer ones, and over everything above 4192 by default
+
+
+class SubwordTokenizer(tf.Module):
+    """Tokeniser whose tokens are frequent pieces of words, learned from text with sentencepiece.
+
+    Frequent words are one token, rare words a few, and a character that was never seen is written as its UTF-8 bytes:
+    no text is unknown, and `detokenize(tokenize(text))` is the text again, spaces, emoji and line breaks included. The
+    exceptions: bytes that are not UTF-8 become "�", "▁" (U+2581), by which sentencepiece writes the space, becomes a
+    space, and a tokeniser trained with `normalize` or `lowercase` gives the normalised or lower-case text.
+
+    One tokeniser trained on the texts of both languages is a joint vocabulary, as `tie_embeddings` of a Transformer
+    with one vocabulary needs it; two tokenisers, each trained on one side, are separate ones.
+
+    Args:
+        model: Bytes of a sentencepiece model that `SubwordTokenizer.train` made.
+
+    Attributes:
+        vocabulary: List of strings; entry `i` is the token with id `i`. The first four are `"[PAD]"`, `"[START]"`,
+            `"[END]"` and `"�"`, 256 bytes follow, and "▁" stands for a space.
+        vocabulary_size: Integer, length of `vocabulary`.
+
+    Raises:
+        ValueError: `model` is not a sentencepiece model, or its first four ids are not those of this package.
+
+    Example:
+        >>> texts = ["a low tower", "a lower town", "the lowest tower of the town", "two towers"]
+        >>> tokenizer = SubwordTokenizer.train(texts, vocabulary_size=290, verbose=0)
+        >>> ids = tokenizer.tokenize(["the tower 😀", ""])
+        >>> [text.decode() for text in tokenizer.detokenize(ids).numpy()]
+        ['the tower 😀', '']
+
+    References:
+        Kudo and Richardson, 2018, arXiv:1808.06226; unigram pieces: Kudo, 2018, arXiv:1804.10959; byte-pair encoding:
+        Sennrich, Haddow and Birch, 2016, arXiv:1508.07909.
+    """
+
+    def __init__(self, model, name=None):
+        super().__init__(name=name)
+        self._model = model
+        try:
+            self._loaded = tensorflow_text.SentencepieceTokenizer(model, out_type=tf.int32)
+            self.vocabulary_size = int(self._loaded.vocab_size())
+        except (tf.errors.OpError, TypeError, ValueError) as error:
+            raise ValueError(
+                "`model` must be the bytes of a sentencepiece model. Received "
+                f"{type(model).__name__} of length {len(model)}: {error}. `SubwordTokenizer.train(texts)` makes one."
+            ) from error
+        first = self.vocabulary[: len(SPECIAL_TOKENS)]
+        if first != list(SPECIAL_TOKENS.values()):
+            raise ValueError(
+                f"The first ids of a model must be {list(SPECIAL_TOKENS.values())}. Received a sentencepiece model that "
+                f"starts with {first}. Train one with `SubwordTokenizer.train(texts)`."
+            )
+
+    @classmethod
+    def train(
+        cls, texts, vocabulary_size=8000, algorithm="unigram", normalize=False, lowercase=False, verbose=1
+    ):
+        """Learn the pieces from texts.
+
+        Args:
+            texts: Iterable of strings, bytes, string tensors or string arrays, a `tf.data.Dataset` of strings included.
+            vocabulary_size: Integer V, number of tokens, with the 4 special ids and the 256 bytes in it.
+            algorithm: "unigram", or "bpe" for byte-pair encoding.
+            normalize: Boolean, Unicode NFKC ("ﬁ" becomes "fi"), and every white space becomes one space.
+            lowercase: Boolean, every text in lower case; with `normalize` by the case folding of
+                sentencepiece.
+            verbose: 0 is silent, 1 shows how many texts have been read, 2 also shows the log of sentencepiece.
+
+        Returns:
+            A tokeniser.
+
+        Raises:
+            ValueError: There is no text, `vocabulary_size` is more or less than the texts allow, or an unknown
+                algorithm.
+        """
+        try:
+            import sentencepiece
+        except ImportError as error:
+            raise ImportError(
+                "Training subwords needs the package sentencepiece, which is not installed. "
+                "`pip install 'keras-attention-layers[translation]'`. A saved tokeniser loads without it."
+            ) from error
+        if algorithm not in ("unigram", "bpe"):
+            raise ValueError(f'`algorithm` must be "unigram" or "bpe". Received: {algorithm!r}.')
+        model = io.BytesIO()
+        # With a space before each text its first word is the piece it is elsewhere. sentencepiece can add the space by
+        # itself, but then takes every space off the front again.
+        sentences = (" " + text for text in with_progress(strings(texts), verbose) if text)
+        with normalization_rule(normalize, lowercase) as rule:
+            try:
+                sentencepiece.SentencePieceTrainer.train(
+                    sentence_iterator=sentences,
+                    model_writer=model,
+                    vocab_size=vocabulary_size,
+                    model_type=algorithm,
+                    byte_fallback=True,
+                    add_dummy_prefix=False,
+                    remove_extra_whitespaces=False,
+                    max_sentence_length=LONGEST_TEXT,
+                    pad_id=PAD,
+                    bos_id=START,
+                    eos_id=END,
+                    unk_id=UNKNOWN,
+                    pad_piece=SPECIAL_TOKENS[PAD],
+                    bos_piece=SPECIAL_TOKENS[START],
+                    eos_piece=SPECIAL_TOKENS[END],
+                    unk_piece=SPECIAL_TOKENS[UNKNOWN],
+                    unk_surface=SPECIAL_TOKENS[UNKNOWN],
+                    minloglevel=0 if verbose > 1 else 2,
+                    **rule,
+                )
+            except RuntimeError as error:
+                raise ValueError(
+                    "sentencepiece cannot learn these pieces. Received "
+                    f"vocabulary_size={vocabulary_size!r}, and it says: {str(error).splitlines()[0]} "
+                    "Pass texts that are not empty, and a `vocabulary_size` for which they have enough pieces."
+                ) from error
+        return cls(model.getvalue())
+
+    @property
+    def _tokenizer(self):
+        with tf.init_scope():
+            try:
+                self._loaded.vocab_size()
+            except tf.errors.NotFoundError:  # `keras.utils.clear_session()` has taken the model from TensorFlow's memory
+                self._loaded = tensorflow_text.SentencepieceTokenizer(self._model, out_type=tf.int32)
+        return self._loaded
+
+    @property
+    def vocabulary(self):
+        return [token.decode() for token in self.token_strings(tf.range(self.vocabulary_size)).numpy()]
+
+    def tokenize(self, texts):
+        texts = as_texts(texts)
+        return self._tokenizer.tokenize(tf.where(texts == "", "", tf.strings.join([" ", texts])))
+
+    def detokenize(self, ids):
+        ids = as_ids(ids)
+        texts = self._tokenizer.detokenize(tf.ragged.boolean_mask(ids, ~is_silent(ids)))
+        return tf.strings.regex_replace(texts, "^ ", "")  # the one that `tokenize` has put there
+
+    def token_strings(self, ids):
+        return self._tokenizer.id_to_string(ids)
+
+    def save(self, path):
+        """Write the sentencepiece model, whole or not at all. Other programs can read it as well."""
+        write_whole(path, self._model)
+
+    @classmethod
+    def load(cls, path):
+        """Read the file that `save` wrote."""
+        path = pathlib.Path(path)
+        if not path.is_file():
+            raise FileNotFoundError(f"There is no tokeniser file at {path}. Write it with `tokenizer.save` first.")
+        return cls(path.read_bytes())
+
+
+def with_progress(texts, verbose):
+    """The same texts, counted on the screen while they are read."""
+    if not verbose:
+        yield from texts
+        return
+    bar, count = keras.utils.Progbar(None, unit_name="text"), 0
+    for count, text in enumerate(texts, 1):
+        if count % TEXTS_BETWEEN_UPDATES == 0:
+            bar.update(count)
+        yield text
+    bar.update(count, finalize=True)
+
+
+@contextlib.contextmanager
+def normalization_rule(normalize, lowercase):
+    """sentencepiece's options for these two, which it writes into the model: they need no code when text is read."""
+    if normalize:
+        yield {"normalization_rule_name": "nmt_nfkc_cf" if lowercase else "nmt_nfkc"}
+    elif not lowercase:
+        yield {"normalization_rule_name": "identity"}
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "lowercase.tsv"
+            path.write_text("".join(lowercase_rules()))
+            yield {"normalization_rule_tsv": str(path)}
+
+
+def lowercase_rules():
+    """`"41\\t61\\n"` (A becomes a), ...: a line for each character that has a lower case, in hexadecimal."""
+    for number in range(sys.maxunicode + 1):
+        lower = chr(number).lower()
+        if lower != chr(number):
+            yield f"{number:X}\t{' '.join(f'{ord(each):X}' for each in lower)}\n"
