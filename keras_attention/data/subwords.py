@@ -70,9 +70,7 @@ class SubwordTokenizer(tf.Module):
             )
 
     @classmethod
-    def train(
-        cls, texts, vocabulary_size=8000, algorithm="unigram", normalize=False, lowercase=False, verbose=1
-    ):
+    def train(cls, texts, vocabulary_size=8000, algorithm="unigram", normalize=False, lowercase=False, verbose=1):
         """Learn the pieces from texts.
 
         Args:
@@ -140,7 +138,7 @@ class SubwordTokenizer(tf.Module):
         with tf.init_scope():
             try:
                 self._loaded.vocab_size()
-            except tf.errors.NotFoundError:  # `keras.utils.clear_session()` has taken the model from TensorFlow's memory
+            except tf.errors.NotFoundError:  # `keras.utils.clear_session()` takes the model from TensorFlow's memory
                 self._loaded = tensorflow_text.SentencepieceTokenizer(self._model, out_type=tf.int32)
         return self._loaded
 

@@ -1,17 +1,19 @@
-"""Searches for the most probable sequence, over a step function `(tokens, state) -> (logits, state)`."""
+"""Searches for a sequence, probable or drawn at random, over a step function `(tokens, state) -> (logits, state)`."""
 
+from keras_attention.decoding.beam import BeamSearch, beam_search
 from keras_attention.decoding.greedy import greedy_search
+from keras_attention.decoding.sample import Sample, sample
 
-__all__ = ["get", "greedy_search"]
+__all__ = ["BeamSearch", "Sample", "beam_search", "get", "greedy_search", "sample"]
 
-_NAMES = {"greedy": greedy_search}
+_SAMPLERS = {"greedy": lambda: greedy_search, "beam": BeamSearch, "sample": Sample}
 
 
 def get(sampler):
-    """The search that a name ("greedy") or a callable `(step, state, start, max_length)` stands for."""
+    """The search that a name ("greedy", "beam", "sample") or a callable `(step, state, start, max_length)` stands for."""
     if callable(sampler):
         return sampler
-    if sampler in _NAMES:
-        return _NAMES[sampler]
-    known = ", ".join(f'"{name}"' for name in sorted(_NAMES))
+    if sampler in _SAMPLERS:
+        return _SAMPLERS[sampler]()
+    known = ", ".join(f'"{name}"' for name in _SAMPLERS)
     raise ValueError(f"Unknown sampler: {sampler!r}. Known: {known}, or a callable as `decoding.greedy_search` is one.")

@@ -1,10 +1,9 @@
 """Greedy search: the most probable token at every step."""
 
-import keras
 from keras import ops
 
-from keras_attention.decoding.step import check_max_length, check_start, next_log_probabilities
-from keras_attention.ops.softmax import mask_scores
+from keras_attention.decoding.loop import extend_until_end
+from keras_attention.decoding.step import check_max_length, check_start
 from keras_attention.tokens import END, PAD
 
 
@@ -43,46 +42,19 @@ def greedy_search(step, state, start, max_length, end=END, pad=PAD):
     Example:
         After the start symbol 1 comes 3 with probability 0.9, after 3 the end symbol 2 with probability 0.8.
 
-        >>> table = keras.ops.log([[0.25, 0.25, 0.25, 0.25], [0.02, 0.03, 0.05, 0.9], [0.25, 0.25, 0.25, 0.25],
-        ...                        [0.05, 0.05, 0.8, 0.1]])
+        >>> table = ops.log([[0.25, 0.25, 0.25, 0.25], [0.02, 0.03, 0.05, 0.9], [0.25, 0.25, 0.25, 0.25],
+        ...                  [0.05, 0.05, 0.8, 0.1]])
         >>> def step(tokens, state):
-        ...     return keras.ops.take(table, tokens, axis=0), state
-        >>> tokens, scores = greedy_search(step, (), start=keras.ops.array([1, 3]), max_length=3)
-        >>> keras.ops.convert_to_numpy(tokens).tolist()
+        ...     return ops.take(table, tokens, axis=0), state
+        >>> tokens, scores = greedy_search(step, (), start=ops.array([1, 3]), max_length=3)
+        >>> ops.convert_to_numpy(tokens).tolist()
         [[3, 2, 0], [2, 0, 0]]
         >>> [round(float(score), 4) for score in scores]  # log(0.9 · 0.8), log(0.8)
         [-0.3285, -0.2231]
     """
-    start = check_start(start)
-    max_length = check_max_length(max_length)
-    state = keras.tree.map_structure(ops.convert_to_tensor, state)
-    positions = ops.arange(max_length, dtype="int32")
+    start, max_length = check_start(start), check_max_length(max_length)
 
-    def unfinished(index, tokens, live, output, scores, state):
-        return ops.logical_and(index < max_length, ops.any(live))
+    def most_probable(log_probabilities, index):
+        return ops.argmax(log_probabilities, axis=-1)
 
-    def extend(index, tokens, live, output, scores, state):
-        log_probabilities, state = next_log_probabilities(step, tokens, state)  # (B, V)
-        if pad != end:
-            log_probabilities = mask_scores(log_probabilities, ops.arange(ops.shape(log_probabilities)[-1]) != pad)
-        best = ops.cast(ops.argmax(log_probabilities, axis=-1), "int32")
-        tokens = ops.where(live, best, pad)
-        scores = scores + ops.where(live, ops.max(log_probabilities, axis=-1), 0.0)
-        output = ops.where(positions == index, tokens[:, None], output)  # (B, L)
-        live = ops.logical_and(live, tokens != end)
-        return index + 1, tokens, live, output, scores, state
-
-    batch = ops.shape(start)[0]
-    _, _, _, output, scores, _ = ops.while_loop(
-        unfinished,
-        extend,
-        (
-            ops.convert_to_tensor(0, dtype="int32"),
-            start,
-            ops.ones((batch,), dtype="bool"),
-            ops.full((batch, max_length), pad, dtype="int32"),
-            ops.zeros((batch,), dtype="float32"),
-            state,
-        ),
-    )
-    return output, scores
+    return extend_until_end(step, most_probable, state, start, max_length, end, pad)

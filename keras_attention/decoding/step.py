@@ -34,6 +34,17 @@ def check_max_length(max_length):
     return ops.cast(max_length, "int32")
 
 
+def check_batch_first(state, start):
+    """Raises unless every tensor of `state` that is no scalar has a row for each sequence."""
+    for leaf in keras.tree.flatten(state):
+        if len(leaf.shape) > 0 and sizes_differ(leaf.shape[0], start.shape[0]):
+            raise ValueError(
+                "Each tensor of `state` must have the batch as first axis, so that its rows follow their hypotheses. "
+                f"Received shape {tuple(leaf.shape)} for {start.shape[0]} start symbols. Let `step` hold what all rows "
+                "have in common, instead of the state."
+            )
+
+
 def next_log_probabilities(step, tokens, state):
     """Calls `step(tokens, state)` and checks what it returns.
 

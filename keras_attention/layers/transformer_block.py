@@ -19,6 +19,7 @@ class TransformerBlock(keras.layers.Layer):
         num_heads,
         intermediate_dim,
         dropout=0.0,
+        attention_dropout=None,
         activation="relu",
         normalize_first=False,
         score="scaled_dot",
@@ -34,6 +35,9 @@ class TransformerBlock(keras.layers.Layer):
         self.num_heads = num_heads
         self.intermediate_dim = intermediate_dim
         self.dropout = dropout
+        if attention_dropout is not None:
+            check_rate("attention_dropout", attention_dropout)
+        self.attention_dropout = attention_dropout
         self.activation = keras.activations.get(activation)
         self.normalize_first = normalize_first
         self.score = scores.get(score)
@@ -59,7 +63,7 @@ class TransformerBlock(keras.layers.Layer):
             attention = MultiHeadAttention(
                 N,
                 D // N,
-                dropout=self.dropout,
+                dropout=self.dropout if self.attention_dropout is None else self.attention_dropout,
                 score=copy_of(self.score) if index else self.score,
                 alignment=copy_of(self.alignment) if index else self.alignment,
                 seed=next(seeds),
@@ -114,6 +118,7 @@ class TransformerBlock(keras.layers.Layer):
             "num_heads": self.num_heads,
             "intermediate_dim": self.intermediate_dim,
             "dropout": self.dropout,
+            "attention_dropout": self.attention_dropout,
             "activation": keras.activations.serialize(self.activation),
             "normalize_first": self.normalize_first,
             "score": config_of(self.score),

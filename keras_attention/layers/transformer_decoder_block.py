@@ -20,7 +20,8 @@ class TransformerDecoderBlock(TransformerBlock):
     Args:
         num_heads: Integer, number N of heads; it must divide the width of the target.
         intermediate_dim: Integer, hidden size of the feed-forward network.
-        dropout: Float in [0, 1): on the output of each sub-layer, as in the paper, and on the attention weights.
+        dropout: Float in [0, 1): on the output of each sub-layer, as in the paper.
+        attention_dropout: Float in [0, 1), on the attention weights. `None`: as `dropout`.
         activation: Activation of the feed-forward network.
         normalize_first: Boolean, pre-LN instead of post-LN.
         score: A name ("scaled_dot", ...) or a `Score`; the second attention gets a copy of its own.

@@ -7,6 +7,7 @@ import numpy as np
 from keras import ops
 
 from keras_attention import decoding
+from keras_attention.ops.masks import padding_mask
 from keras_attention.ops.shapes import check_positive_integer
 from keras_attention.tokens import START
 
@@ -14,14 +15,18 @@ from keras_attention.tokens import START
 class SequenceModel(keras.Model):
     """Base class of the models that write a target sequence for a source sequence.
 
-    A subclass builds its functional graph and writes four methods over the same layers:
+    A subclass builds its functional graph on `{"source": (B, S), "target": (B, T)}` and writes five methods over the
+    same layers:
 
         encode(source): the encoded source.
-        initial_state(source, max_length): nest of tensors from which decoding starts.
+        initial_state(source, max_length): nest of tensors from which decoding starts, batch first, and scalars; for a
+            coverage penalty a dictionary with "coverage", as in `decoding.beam_search`.
         decode_step(tokens (B,), state): `(logits (B, V), state)` of the next position.
+        align(source, target): the weights (B, T, S) with which each target token attends to the source.
         check_source(source): raises a clear error for ids that the model cannot read.
 
-    In return it gets `generate` and `serving_signatures`.
+    and the property `vocabulary_sizes`, the number of ids of the source and of the target. In return it gets `generate`,
+    `log_probability`, `alignment` and `serving_signatures`.
     """
 
     def __setattr__(self, name, value):
@@ -41,7 +46,7 @@ class SequenceModel(keras.Model):
         return super().make_train_function(force)
 
     def search(self, source, max_length, sampler="greedy"):
-        """`generate` as a function of tensors, to be called inside a graph: `(tokens (B, max_length), scores (B,))`."""
+        """`generate` as a function of tensors, to be called inside a graph: what the sampler returns, `(tokens, scores)`."""
         start = ops.full((ops.shape(source)[0],), START, dtype="int32")
         state = self.initial_state(source, max_length)
         return decoding.get(sampler)(self.decode_step, state, start, max_length)
@@ -52,36 +57,101 @@ class SequenceModel(keras.Model):
         Args:
             inputs: Integer ids of the source `(B, S)`, padded with 0, or `{"source": ids}`.
             max_length: Integer, length of the result.
-            sampler: "greedy", or a callable `(step, state, start, max_length) -> (tokens, scores)` as those of
-                `keras_attention.decoding`.
+            sampler: "greedy", "beam", "sample", or a callable `(step, state, start, max_length) -> (tokens, scores)` as
+                `BeamSearch(beam_width=5)` of `keras_attention.decoding` is one. Each is compiled once.
 
         Returns:
-            NumPy int32 ids `(B, max_length)`, without the start symbol, with the end symbol, padded after it.
+            NumPy int32 ids `(B, max_length)`, without the start symbol, with the end symbol, padded after it; of a
+            `BeamSearch` with `num_results` n `(B, n, max_length)`, the best first.
 
         Raises:
-            ValueError: If ids are outside the vocabulary.
+            ValueError: If ids are outside the vocabulary, or the sampler is unknown.
         """
         max_length = check_positive_integer("max_length", max_length)
-        decoding.get(sampler)
         source = self.check_source(take_input(inputs, "source") if isinstance(inputs, dict) else inputs)
-        if source.shape[0] == 0:
-            return np.zeros((0, max_length), "int32")
+        if source.shape[0] == 0:  # Keras predicts nothing on an empty batch
+            return self.generate(np.zeros((1, 1), "int32"), max_length, sampler)[:0]
         if not hasattr(self, "_compiled_searches"):
             self._compiled_searches = _CompiledSearches(self)
         return self._compiled_searches(source, max_length, sampler)
 
-    def serving_signatures(self, max_length=64):
+    def score(self, source, target):
+        """`log_probability` as a function of tensors, to be called inside a graph."""
+        logits = self({"source": source, "target": shift_right(target)}, training=False)
+        log_probabilities = ops.log_softmax(logits, axis=-1)  # (B, T, V)
+        gained = ops.take_along_axis(log_probabilities, target[..., None], axis=-1)[..., 0]  # (B, T)
+        return ops.sum(ops.where(padding_mask(target), gained, 0.0), axis=-1)
+
+    def log_probability(self, inputs):
+        """How probable the model finds given targets for given sources.
+
+        `log_probability = sum over t of log p(target[t] | source, target[:t])`, over all that is not padding
+
+        The targets are in the format of `generate`, so that a greedy answer gets the score of `greedy_search`. With the
+        end symbol it is the log-probability of the whole target, without it that of all targets which begin so.
+
+        Args:
+            inputs: `{"source": (B, S), "target": (B, T)}`, integer ids padded with 0. The target has no start symbol;
+                its end symbol is a token like the others. (In training the model reads it shifted, behind the start
+                symbol.)
+
+        Returns:
+            NumPy float32 `(B,)`; 0 for a target of nothing but padding.
+
+        Raises:
+            ValueError: If ids are outside the vocabulary, or there is not one target for each source.
+        """
+        return ops.convert_to_numpy(self.score(*self.check_pairs(inputs)))
+
+    def alignment(self, inputs):
+        """Which source positions the model attends to when it predicts each token of given targets.
+
+        Args:
+            inputs: `{"source": (B, S), "target": (B, T)}`, as in `log_probability`.
+
+        Returns:
+            NumPy float32 `(B, T, S)`: row t is the distribution over the source for the prediction of `target[t]`. It
+            is zero at padding of the source, and for padding of the target.
+
+        Raises:
+            ValueError: As in `log_probability`.
+        """
+        return ops.convert_to_numpy(self.align(*self.check_pairs(inputs)))
+
+    def check_pairs(self, inputs):
+        """Source `(B, S)` and target `(B, T)` as int32 tensors, after checking them."""
+        source = self.check_source(take_input(inputs, "source"))
+        target = check_ids("target", take_input(inputs, "target"), self.vocabulary_sizes["target"])
+        if len(source) != len(target):
+            raise ValueError(
+                "There must be one target for each source. Received source of shape "
+                f"{source.shape} and target of shape {target.shape}. Repeat a source for each of its targets."
+            )
+        return ops.convert_to_tensor(source), ops.convert_to_tensor(target)
+
+    def serving_signatures(self, max_length=64, sampler="greedy"):
         """What `keras_attention.serving.export` writes: name -> (function of tensors, inputs). The first is the default."""
-        source = keras.KerasTensor((None, None), dtype="int32", name="source")
+        source, target = (keras.KerasTensor((None, None), dtype="int32", name=name) for name in ("source", "target"))
 
         def translate_ids(source):
-            tokens, scores = self.search(source, max_length)
+            tokens, scores = self.search(source, max_length, sampler)
             return {"tokens": tokens, "scores": scores}
 
         def encode(source):
             return {"encoded": self.encode(source)}
 
-        return {"translate_ids": (translate_ids, {"source": source}), "encode": (encode, {"source": source})}
+        def score_ids(source, target):
+            return {"scores": self.score(source, target)}
+
+        def align_ids(source, target):
+            return {"weights": self.align(source, target)}
+
+        return {
+            "translate_ids": (translate_ids, {"source": source}),
+            "encode": (encode, {"source": source}),
+            "score_ids": (score_ids, {"source": source, "target": target}),
+            "align_ids": (align_ids, {"source": source, "target": target}),
+        }
 
 
 class _Search(keras.Model):
@@ -91,7 +161,8 @@ class _Search(keras.Model):
         super().__init__(name="search")
         self.model = model
         self.max_length = max_length
-        self.sampler = sampler
+        self.sampler = decoding.get(sampler)
+        self.seed_generator = getattr(self.sampler, "seed_generator", None)  # tracked, so that its state is kept
 
     def call(self, source):
         return self.model.search(source, self.max_length, self.sampler)
@@ -112,6 +183,11 @@ class _CompiledSearches:
             self.searches[key] = search
         tokens, _ = self.searches[key].predict_on_batch(source)
         return np.asarray(tokens)
+
+
+def shift_right(target):
+    """What the decoder has read before each token: `[[7, 8, 2, 0]]` -> `[[1, 7, 8, 2]]` (1 = start, 2 = end)."""
+    return ops.concatenate([ops.full_like(target[:, :1], START), target[:, :-1]], axis=1)
 
 
 def take_input(inputs, name):

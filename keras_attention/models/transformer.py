@@ -10,13 +10,13 @@ from keras_attention.layers import (
     TransformerDecoderBlock,
     TransformerEncoderBlock,
 )
-from keras_attention.models.sequence_model import SequenceModel, check_ids, take_input
+from keras_attention.models.sequence_model import SequenceModel, check_ids, shift_right
 from keras_attention.ops.lookup import config_of, copy_of
 from keras_attention.ops.masks import padding_mask
 from keras_attention.ops.random import split_seed
 from keras_attention.ops.shapes import check_positive_integer, check_rate
 
-BLOCK_OPTIONS = ("num_heads", "intermediate_dim", "dropout", "activation", "normalize_first")
+BLOCK_OPTIONS = ("num_heads", "intermediate_dim", "dropout", "attention_dropout", "activation", "normalize_first")
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -33,7 +33,8 @@ class Transformer(SequenceModel):
         num_heads: Integer N, heads of each attention.
         hidden_dim: Integer D, width of the model.
         intermediate_dim: Integer, hidden size of the feed-forward networks.
-        dropout: Float in [0, 1): on embeddings, sub-layer outputs (both as in the paper) and attention weights.
+        dropout: Float in [0, 1), on embeddings and sub-layer outputs, as in the paper.
+        attention_dropout: Float in [0, 1), on the attention weights. `None`: as `dropout`.
         activation: Activation of the feed-forward networks.
         normalize_first: Boolean, pre-LN instead of the paper's post-LN.
         tie_embeddings: Boolean. The logits are read off the target's embedding table; with one vocabulary the source
@@ -75,6 +76,7 @@ class Transformer(SequenceModel):
         hidden_dim=512,
         intermediate_dim=2048,
         dropout=0.1,
+        attention_dropout=None,
         activation="relu",
         normalize_first=False,
         tie_embeddings=False,
@@ -101,6 +103,7 @@ class Transformer(SequenceModel):
             "hidden_dim": hidden_dim,
             "intermediate_dim": intermediate_dim,
             "dropout": dropout,
+            "attention_dropout": attention_dropout,
             "activation": keras.activations.serialize(keras.activations.get(activation)),
             "normalize_first": normalize_first,
             "tie_embeddings": tie_embeddings,
@@ -189,16 +192,24 @@ class Transformer(SequenceModel):
             `{"encoder": [...], "decoder_self": [...], "decoder_cross": [...]}`, for each layer a tensor
             `(B, N, S, S)`, `(B, N, T, T)` and `(B, N, T, S)`.
         """
-        source = self.check_source(take_input(inputs, "source"))
-        target = check_ids("target", take_input(inputs, "target"), self.target_embedding.vocabulary_size)
+        source, target = self.check_pairs(inputs)
         encoder, decoder = [], []
-        encoded, source_mask = self._encode(ops.convert_to_tensor(source), encoder)
-        self.decode(ops.convert_to_tensor(target), encoded, source_mask, decoder)
+        self.decode(target, *self._encode(source, encoder), decoder)
         return {
             "encoder": encoder,
             "decoder_self": [weights["self"] for weights in decoder],
             "decoder_cross": [weights["cross"] for weights in decoder],
         }
+
+    def align(self, source, target):
+        """`alignment` as a function of tensors, to be called inside a graph: the last layer's cross-attention.
+
+        The weights are the mean over the heads, in the decoder that has read the target up to each token.
+        """
+        decoder = []
+        self.decode(shift_right(target), *self._encode(source), decoder)
+        weights = ops.mean(ops.cast(decoder[-1]["cross"], "float32"), axis=1)  # (B, T, S)
+        return ops.where(padding_mask(target)[..., None], weights, 0.0)
 
     # === Decoding step by step ===
 
@@ -214,21 +225,31 @@ class Transformer(SequenceModel):
         return check_ids("source", source, self.source_embedding.vocabulary_size)
 
     def initial_state(self, source, max_length):
-        """State before the first of `max_length` steps for source ids `(B, S)`: caches, the source's mask, the index."""
+        """State before the first of `max_length` steps for source ids `(B, S)`: caches, the source's mask, the index.
+
+        Beside them the coverage `(B, S)`: the attention that each source position has received from the last block so
+        far, averaged over the heads; 1 at padding.
+        """
         encoded, mask = self._encode(source)
-        caches = [block.initial_cache(encoded, max_length, source_mask=mask) for block in self.decoder_blocks]
-        return {"caches": caches, "source_mask": mask, "index": ops.zeros((), "int32")}
+        return {
+            "caches": [block.initial_cache(encoded, max_length, source_mask=mask) for block in self.decoder_blocks],
+            "source_mask": mask,
+            "coverage": ops.cast(ops.logical_not(mask), "float32"),
+            "index": ops.zeros((), "int32"),
+        }
 
     def decode_step(self, tokens, state):
         """Logits `(B, V)` of the position after `tokens (B,)`, and the next state."""
         index, caches = state["index"], []
         hidden = self.target_embedding(ops.expand_dims(tokens, -1))  # (B, 1, D)
         hidden = self.position_encoding(hidden, start_index=index)
+        options = {"source_mask": state["source_mask"], "cache_index": index, "return_attention_scores": True}
         for block, cache in zip(self.decoder_blocks, state["caches"], strict=True):
-            hidden, cache = block(hidden, source_mask=state["source_mask"], cache=cache, cache_index=index)
+            hidden, weights, cache = block(hidden, cache=cache, **options)
             caches.append(cache)
         logits = ops.squeeze(self._logits(hidden), axis=1)  # (B, V)
-        return logits, {**state, "caches": caches, "index": index + 1}
+        attention = ops.mean(ops.cast(weights["cross"][:, :, 0], "float32"), axis=1)  # (B, S)
+        return logits, {**state, "caches": caches, "coverage": state["coverage"] + attention, "index": index + 1}
 
     # === Config ===
 

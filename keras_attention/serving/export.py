@@ -5,9 +5,10 @@ import os
 import keras
 import tensorflow as tf
 
+from keras_attention import decoding
+from keras_attention.serving.text_signatures import check_tokenizers, check_vocabularies, text_signatures
 from keras_attention.serving.versions import free_version, new_folder
 from keras_attention.serving.warm_up import write_warm_up_requests
-from keras_attention.tokens import PAD
 
 
 def export(
@@ -16,6 +17,8 @@ def export(
     source_tokenizer=None,
     target_tokenizer=None,
     max_length=64,
+    sampler="greedy",
+    max_source_length=None,
     version=None,
     warm_up_requests=None,
 ):
@@ -23,35 +26,57 @@ def export(
 
     The model says what it can serve:
 
-        model.serving_signatures(max_length) -> {name: (function, {argument: keras.KerasTensor})}
+        model.serving_signatures(max_length, sampler) -> {name: (function, {argument: keras.KerasTensor})}
         function(argument=tensor) -> {output: tensor}
 
     Every signature is written under its name, for any batch size and any length that its shapes leave open. The first
-    is the default. Without tokenisers it is also called `serving_default`. With both tokenisers `serving_default` is
-    text to text around it:
+    is the default; without tokenisers it is also called `serving_default`. The models of this package have these, on
+    ids padded with 0:
 
-        text ──source_tokenizer──▶ ids ──first signature──▶ tokens ──target_tokenizer──▶ text
-        (B,)                       (B, S)                   (B, max_length)              (B,)
+        translate_ids   source (B, S) -> tokens (B, max_length), scores (B,): the answer as the sampler finds it
+        encode          source (B, S) -> encoded (B, S, D)
+        score_ids       source (B, S), target (B, T) -> scores (B,): `model.log_probability`
+        align_ids       source (B, S), target (B, T) -> weights (B, T, S): `model.alignment`
 
-    Its outputs are `text` and whatever the first signature returns beside `tokens`, such as `scores`.
+    A target has no start symbol, and its end symbol is a token of it, as in the answers. With both tokenisers there is
+    text around the first signature, and around `score_ids` and `align_ids` if the model has them:
+
+        serving_default text (B,) -> text (B,), and what the first signature returns beside `tokens`: scores (B,)
+        score           source (B,), target (B,) -> scores (B,): the log-probability of the whole target, its end included
+        align           source (B,), target (B,) -> weights (B, T, S), source_tokens (B, S), target_tokens (B, T):
+                        the tokens as strings, the end symbol of the target among them, and "" at padding
+
+    A sampler that finds n answers, as `BeamSearch(num_results=n)`, makes of it text `(B, n)`, tokens `(B, n, max_length)`
+    and scores `(B, n)`, the best first. The scores of an answer are those of the sampler: log-probabilities from greedy
+    search and sampling, normalised by the length from beam search.
 
     The version is prepared in a hidden folder inside `path` and moved to its place when it is whole, so a server that
     watches `path` never sees half of it. It loads with `tf.saved_model.load` and in TF Serving, where neither Keras nor
-    this package is installed; tokenisers built on tensorflow-text need its ops there (TF Serving has them).
+    this package is installed; tokenisers built on tensorflow-text need its ops there. TF Serving has them; a Python
+    program gets them by `import tensorflow_text`, which wants Keras to be installed.
 
-    A text goes to the model at its full length; nothing is cut in silence. Attention's memory grows with the square of
-    the longest text of a batch, and learned positions end somewhere: where that matters, `source_tokenizer.tokenize`
-    cuts. An answer stops after `max_length` ids, also when it has not reached the end symbol. An empty text is a row of
-    padding, and a batch of nothing but empty texts has the length S = 0.
+    Attention's memory grows with the square of the longest row of a batch, and learned positions end somewhere:
+    `max_source_length` protects a server from texts that are too long. An answer stops after `max_length` ids, also when
+    it has not reached the end symbol. An empty text is a row of padding, and a batch of nothing but empty texts has the
+    length S = 0.
 
     Args:
         model: Keras model with the method `serving_signatures`, built. Keras must run on TensorFlow.
         path: Folder of all versions of this model; made if it does not exist.
         source_tokenizer: `tf.Module` whose `tokenize(strings (B,))` returns a `tf.RaggedTensor (B, None)` of the ids
-            that the model reads in training. Its tables must be its attributes, else they are not saved.
+            that the model reads in training. Its tables must be its attributes, else they are not saved. `align` also
+            calls `token_strings(ids (B, S))`, the token of each id as a string.
         target_tokenizer: `tf.Module` whose `detokenize(int32 (B, L))` returns strings `(B,)`; it gets the ids that the
-            model returns, so it must end at the end symbol and drop padding. May be the same object.
+            model returns, so it must end at the end symbol and drop padding. `score` and `align` also call `tokenize`,
+            without start and end, and `align` calls `token_strings`. May be the same object.
         max_length: Integer, the largest number of ids in an answer.
+        sampler: How an answer is found: "greedy", "beam", "sample" or an object of `keras_attention.decoding`, such as
+            `BeamSearch(beam_width=5, num_results=3)`. A `Sample` gives each request another answer; a version that is
+            loaded again begins again with the seed that the sampler had here.
+        max_source_length: Integer, the longest source in ids. A text that has more is cut to its first
+            `max_source_length` ids. Programs that send ids count them themselves: their rows are refused when they are
+            longer, padding included. Targets are then refused, as text too, if they have more than `max_length` ids,
+            since the score of a cut target would be that of another one. `None`: nothing is cut or refused.
         version: Integer from 1 on; must not exist. By default the number after the last one.
         warm_up_requests: List of dicts `{input name: value}` for `serving_default`, which TF Serving runs before it
             opens the version; see `write_warm_up_requests`.
@@ -61,8 +86,8 @@ def export(
 
     Raises:
         ValueError: Another backend than TensorFlow, one tokeniser without the other or of another vocabulary than the
-            model's, a version that exists.
-        TypeError: A model without `serving_signatures`, a tokeniser without its method.
+            model's, an unknown sampler, a length below 1, a version that exists.
+        TypeError: A model without `serving_signatures`, a tokeniser without a method that is called.
         OSError: `path` cannot be made or written to.
 
     Example:
@@ -71,48 +96,46 @@ def export(
         <tf.Tensor: shape=(1,), dtype=string, numpy=array([b'2015-03-03'], dtype=object)>
     """
     check_backend()
-    check_tokenizers(source_tokenizer, target_tokenizer)
+    check_length("max_length", max_length)
+    if max_source_length is not None:
+        check_length("max_source_length", max_source_length)
+    signatures = own_signatures(model, max_length, decoding.get(sampler))
+    check_tokenizers(signatures, source_tokenizer, target_tokenizer)
     check_vocabularies(model, source_tokenizer, target_tokenizer)
+    limits = {} if max_source_length is None else {"source": max_source_length, "target": max_length}
     path = os.path.abspath(path)
     target = os.path.join(path, str(free_version(path, version)))
-    signatures = own_signatures(model, max_length)
     with new_folder(target) as folder:
         archive = keras.export.ExportArchive()
         archive.track(model)
-        endpoints = [
-            archive.add_endpoint(name, keyword_function(function), [tensor_specs(inputs)])
+        endpoints = {
+            name: archive.add_endpoint(name, keyword_function(function, limits), [tensor_specs(inputs)])
             for name, (function, inputs) in signatures.items()
-        ]
+        }
         if source_tokenizer is not None:
             archive.track(source_tokenizer)
             archive.track(target_tokenizer)
-            function = text_function(source_tokenizer, endpoints[0], source_argument(signatures), target_tokenizer)
-            archive.add_endpoint("serving_default", function, [tf.TensorSpec((None,), "string", name="text")])
+            around = (source_argument(signatures), source_tokenizer, target_tokenizer, max_source_length)
+            for name, (function, arguments) in text_signatures(endpoints, *around).items():
+                specs = {argument: tf.TensorSpec((None,), "string", name=argument) for argument in arguments}
+                archive.add_endpoint(name, function, [specs])
         archive.write_out(folder, verbose=False)
         if warm_up_requests is not None:
             write_warm_up_requests(folder, warm_up_requests)
     return target
 
 
-def text_function(source_tokenizer, translate, source, target_tokenizer):
-    """`text -> {"text": ..., "scores": ...}` around `translate: {source: ids} -> {"tokens": ids, "scores": ...}`."""
+def keyword_function(function, limits):
+    """`function(source=ids)` as a function of the one dict `{"source": ids}`, which refuses ids beyond the limits."""
 
-    def serving_default(text):
-        ids = source_tokenizer.tokenize(text).to_tensor(default_value=PAD)  # (B, S)
-        outputs = dict(translate({source: ids}))
-        if "tokens" not in outputs:
-            raise ValueError(
-                "The first signature must return `tokens`, so that `target_tokenizer` can turn them into text. "
-                f"It returns {sorted(outputs)}. Put a signature with `tokens` first, or leave the tokenisers out."
-            )
-        return {"text": target_tokenizer.detokenize(outputs.pop("tokens")), **outputs}
+    def signature(inputs):
+        for argument in set(inputs) & set(limits):
+            limit = limits[argument]
+            rule = f"`{argument}` must have rows of at most {limit} ids, padding included. Send shorter ones."
+            tf.debugging.assert_less_equal(tf.shape(inputs[argument])[1], limit, rule)
+        return function(**inputs)
 
-    return serving_default
-
-
-def keyword_function(function):
-    """`function(source=ids)` as a function of the one dict `{"source": ids}`."""
-    return lambda inputs: function(**inputs)
+    return signature
 
 
 def tensor_specs(inputs):
@@ -120,18 +143,14 @@ def tensor_specs(inputs):
     return {argument: tf.TensorSpec(tensor.shape, tensor.dtype, name=argument) for argument, tensor in inputs.items()}
 
 
-def own_signatures(model, max_length):
+def own_signatures(model, max_length, sampler):
     """What the model says it can serve."""
     if not hasattr(model, "serving_signatures"):
         raise TypeError(
-            "`model` must say what it can serve in `serving_signatures(max_length)`. Received an object of type "
+            "`model` must say what it can serve in `serving_signatures(max_length, sampler)`. Received an object of type "
             f"{type(model).__name__} without that method. Add it, or write the model's call with `model.export(path)`."
         )
-    if isinstance(max_length, bool) or not isinstance(max_length, int):
-        raise TypeError(f"`max_length` must be an integer. Received max_length={max_length!r}.")
-    if max_length < 1:
-        raise ValueError(f"`max_length` must be 1 or more. Received max_length={max_length}.")
-    return model.serving_signatures(max_length)
+    return model.serving_signatures(max_length, sampler)
 
 
 def source_argument(signatures):
@@ -145,41 +164,11 @@ def source_argument(signatures):
     return next(iter(inputs))
 
 
-def check_tokenizers(source_tokenizer, target_tokenizer):
-    if (source_tokenizer is None) != (target_tokenizer is None):
-        raise ValueError(
-            "`source_tokenizer` and `target_tokenizer` must be given together. Received "
-            f"source_tokenizer={source_tokenizer} and target_tokenizer={target_tokenizer}. "
-            "Give both for text to text (one object may be both), or neither for ids to ids."
-        )
-    if source_tokenizer is None:
-        return
-    for argument, tokenizer, method in (
-        ("source_tokenizer", source_tokenizer, "tokenize"),
-        ("target_tokenizer", target_tokenizer, "detokenize"),
-    ):
-        if not (isinstance(tokenizer, tf.Module) and hasattr(tokenizer, method)):
-            raise TypeError(
-                f"`{argument}` must be a `tf.Module` with the method `{method}`, so that its tables are saved with the "
-                f"model. Received an object of type {type(tokenizer).__name__}."
-            )
-
-
-def check_vocabularies(model, source_tokenizer, target_tokenizer):
-    """Raises for tokenisers that write ids which the model cannot read, or cannot read ids which it writes."""
-    sizes = getattr(model, "vocabulary_sizes", None)
-    if sizes is None or source_tokenizer is None:
-        return
-    for argument, tokenizer, fits, side in (
-        ("source_tokenizer", source_tokenizer, lambda size: size <= sizes["source"], "source"),
-        ("target_tokenizer", target_tokenizer, lambda size: size >= sizes["target"], "target"),
-    ):
-        size = getattr(tokenizer, "vocabulary_size", None)
-        if size is not None and not fits(size):
-            raise ValueError(
-                f"`{argument}` must have the vocabulary that the model was made for. Received {size} ids, and the model "
-                f"has {sizes[side]} for its {side}. Pass the tokeniser that made the training data."
-            )
+def check_length(name, length):
+    if isinstance(length, bool) or not isinstance(length, int):
+        raise TypeError(f"`{name}` must be an integer. Received {name}={length!r}.")
+    if length < 1:
+        raise ValueError(f"`{name}` must be 1 or more. Received {name}={length}.")
 
 
 def check_backend():

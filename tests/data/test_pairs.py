@@ -1,8 +1,10 @@
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from keras_attention.data import CharacterTokenizer, evaluation_batches, training_batches
+from keras_attention.training import SeedEachEpoch
 
 DIGITS = CharacterTokenizer("xyz")
 
@@ -104,6 +106,29 @@ def test_order_is_a_function_of_the_epoch_where_a_variable_holds_it(letters):
     assert listed(again) == orders[1]
     other = training_batches(many_pairs(101), letters, DIGITS, batch_size=7, seed=5, epoch=tf.Variable(1))
     assert listed(other) != orders[1]
+
+
+def test_fit_reads_the_order_of_the_epoch_at_which_it_begins(letters):
+    read = []
+
+    class Recorder(keras.Model):
+        def train_step(self, data):
+            read.append(data[0]["source"].numpy().tolist())
+            return {"loss": tf.constant(0.0)}
+
+    def sources(first, last):
+        read.clear()
+        epoch = tf.Variable(0)
+        batches = training_batches(many_pairs(53), letters, DIGITS, batch_size=7, seed=3, epoch=epoch)
+        model = Recorder()
+        model.compile(run_eagerly=True)
+        callbacks = [SeedEachEpoch(epoch)]
+        model.fit(batches, epochs=last, initial_epoch=first, callbacks=callbacks, verbose=0, shuffle=False)
+        return list(read)
+
+    whole = sources(0, 3)
+    assert len(whole) == 24
+    assert sources(2, 3) == whole[16:] != whole[8:16]
 
 
 def test_pairs_of_a_batch_have_similar_lengths(letters):

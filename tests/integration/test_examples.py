@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -32,6 +33,24 @@ def test_translate_dates_goes_from_raw_dates_to_a_served_answer(tmp_path):
     assert "'mardi 3 mars 2015'" in result.stdout.split("without Keras:")[1]
     for file in ("model.keras", "alignment.png", "source_tokenizer.json", "served/1/saved_model.pb"):
         assert (tmp_path / "dates" / file).is_file(), file
+
+
+def test_translate_text_goes_from_two_text_files_to_a_served_translation(tmp_path):
+    output = tmp_path / "translation"
+    result = run("translate_text.py", "--smoke", "--output", output)
+    assert result.returncode == 0, result.stderr
+    for split, texts in (("test", 7), ("val", 13)):
+        for sampler in ("greedy", "beam 5"):
+            assert re.search(rf"^{split}, {sampler}: BLEU .*; {texts} texts$", result.stdout, flags=re.MULTILINE)
+    assert "gives 15 of 15 translations as the model does" in result.stdout
+    for file in ("model.keras", "subwords.model", "alignment.png", "served/1/saved_model.pb"):
+        assert (output / file).is_file(), file
+
+    lines = tmp_path / "lines.txt"
+    lines.write_text("A dog sees a cat.\n\nA man 🐕 knows water!", encoding="utf-8")
+    result = run("translate_text.py", "--output", output, "--translate", lines)
+    assert result.returncode == 0, result.stderr
+    assert len(result.stdout.splitlines()) == 4  # the devices, and a translation for each line
 
 
 @pytest.mark.parametrize(

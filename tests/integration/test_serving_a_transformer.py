@@ -1,4 +1,8 @@
-"""From text to served text: a Transformer with tokenisers, exported and read back, answers as in Python."""
+"""From text to served text: a Transformer with subwords, exported with beam search and read back, answers as in Python."""
+
+import json
+import subprocess
+import sys
 
 import keras
 import numpy as np
@@ -10,84 +14,207 @@ if keras.backend.backend() != "tensorflow":
 import tensorflow as tf
 
 from keras_attention import serving
-from keras_attention.data import CharacterTokenizer
+from keras_attention.data import CharacterTokenizer, SubwordTokenizer
+from keras_attention.decoding import BeamSearch
 from keras_attention.models import Transformer
+from keras_attention.tokens import END, PAD
 
-MAX_LENGTH = 7
-TEXTS = ["abc", "", "a much longer line", "zzz", "ñ🙂"]
+MAX_LENGTH, MAX_SOURCE_LENGTH, NUM_RESULTS = 7, 31, 3
+SAMPLER = BeamSearch(beam_width=5, num_results=NUM_RESULTS)
+WORDS = ["a", "the", "low", "lower", "lowest", "tower", "town", "of", "two", "new", "newest", "wide", "and"]
+LONG = " ".join(WORDS[index % 13] for index in range(200))
+SHORT = ["", "🙂 ñ", "the tower"]
+
+
+def sentences(count):
+    """Sentences of 1 to 9 words, an empty one, one with an emoji and one of 200 words among them."""
+    rng = np.random.default_rng(3)
+    made = [" ".join(rng.choice(WORDS, rng.integers(1, 10))) for _ in range(count - len(SHORT) - 1)]
+    return [*made[:11], *SHORT, LONG, *made[11:]]
 
 
 @pytest.fixture(scope="module")
-def translator():
+def tokenizer():
+    return SubwordTokenizer.train(sentences(100), vocabulary_size=287, verbose=0)
+
+
+@pytest.fixture(scope="module")
+def model(tokenizer):
     keras.utils.set_random_seed(11)
-    source_tokenizer = CharacterTokenizer("abcdefghijklmnop ")
-    target_tokenizer = CharacterTokenizer("0123456789-")
-    model = Transformer(
-        source_tokenizer.vocabulary_size,
-        target_tokenizer.vocabulary_size,
-        num_layers=1,
-        num_heads=2,
-        hidden_dim=6,
-        intermediate_dim=13,
-    )
-    return model, source_tokenizer, target_tokenizer
+    sizes = {"num_layers": 2, "num_heads": 2, "hidden_dim": 6, "intermediate_dim": 13}
+    return Transformer(tokenizer.vocabulary_size, **sizes)
 
 
 @pytest.fixture(scope="module")
-def signatures(translator, tmp_path_factory):
-    version = serving.export(translator[0], tmp_path_factory.mktemp("served"), *translator[1:], max_length=MAX_LENGTH)
+def version(model, tokenizer, tmp_path_factory):
+    return serving.export(
+        model,
+        tmp_path_factory.mktemp("served"),
+        tokenizer,
+        tokenizer,
+        max_length=MAX_LENGTH,
+        sampler=SAMPLER,
+        max_source_length=MAX_SOURCE_LENGTH,
+    )
+
+
+@pytest.fixture(scope="module")
+def served(version):
+    """`served(name, argument=value)` -> `{output: array}`"""
     loaded = tf.saved_model.load(version)
-    return {**loaded.signatures, "keep": loaded}
+
+    def call(name, **inputs):
+        dtypes = {
+            argument: spec.dtype for argument, spec in loaded.signatures[name].structured_input_signature[1].items()
+        }
+        outputs = loaded.signatures[name](**{key: tf.constant(inputs[key], dtype) for key, dtype in dtypes.items()})
+        return {output: value.numpy() for output, value in outputs.items()}
+
+    call.signatures = loaded.signatures
+    return call
 
 
-@pytest.mark.parametrize("texts", [TEXTS, TEXTS[:1], ["", ""], TEXTS[2:]])
-def test_served_answers_equal_those_of_python(translator, signatures, texts):
-    model, source_tokenizer, target_tokenizer = translator
-    source = source_tokenizer.tokenize(texts).to_tensor()
-    expected = model.generate(source, max_length=MAX_LENGTH)
-    served = signatures["serving_default"](text=tf.constant(texts))
-    assert served["text"].numpy().tolist() == target_tokenizer.detokenize(expected).numpy().tolist()
-    assert served["scores"].dtype == tf.float32 and np.isfinite(served["scores"]).all()
-    ids = signatures["translate_ids"](source=source)
-    np.testing.assert_array_equal(ids["tokens"], expected)
-    np.testing.assert_allclose(ids["scores"], served["scores"], atol=1e-5)
+def ids_of(tokenizer, texts, limit=MAX_SOURCE_LENGTH):
+    return tokenizer.tokenize(texts)[:, :limit].to_tensor(PAD).numpy()
 
 
-def test_the_score_is_the_log_probability_of_the_answer(translator, signatures):
-    model, source_tokenizer, _ = translator
-    source = source_tokenizer.tokenize(TEXTS[:1]).to_tensor().numpy()
-    answer = signatures["translate_ids"](source=source)
-    tokens = answer["tokens"].numpy()
-    logits = model({"source": source, "target": np.concatenate([[[1]], tokens[:, :-1]], axis=1)})
-    log_probabilities = tf.nn.log_softmax(logits, axis=-1).numpy()
-    expected = sum(log_probabilities[0, t, token] for t, token in enumerate(tokens[0]) if token)
-    np.testing.assert_allclose(answer["scores"].numpy()[0], expected, atol=1e-4)
+def targets_of(tokenizer, texts):
+    rows = [[*row, END] for row in tokenizer.tokenize(texts).to_list()]
+    return keras.utils.pad_sequences(rows, padding="post")
 
 
-def test_the_encoder_is_served_for_any_batch_and_length(translator, signatures):
-    model, source_tokenizer, _ = translator
-    for texts in (TEXTS, TEXTS[:1], TEXTS[2:3]):
-        source = source_tokenizer.tokenize(texts).to_tensor()
-        np.testing.assert_allclose(signatures["encode"](source=source)["encoded"], model.encode(source), atol=1e-5)
+@pytest.fixture(scope="module")
+def hundred(served):
+    return served("serving_default", text=sentences(100))
 
 
-def test_signatures_have_the_documented_names_and_types(signatures):
-    inputs = {
-        name: {argument: spec.dtype for argument, spec in signatures[name].structured_input_signature[1].items()}
-        for name in ("serving_default", "translate_ids", "encode")
+def test_a_hundred_served_answers_equal_those_of_python(model, tokenizer, hundred):
+    tokens = model.generate(ids_of(tokenizer, sentences(100)), MAX_LENGTH, SAMPLER)  # (B, n, L)
+    expected = tokenizer.detokenize(tokens.reshape(-1, MAX_LENGTH)).numpy().reshape(100, NUM_RESULTS)
+    assert hundred["text"].tolist() == expected.tolist()
+    assert len(set(hundred["text"].ravel().tolist())) > 10
+
+
+@pytest.mark.parametrize("texts", [["the tower"], SHORT, ["", ""], [], [LONG]], ids=len)
+def test_every_batch_and_length_is_answered_as_among_the_hundred(served, hundred, texts):
+    outputs = served("serving_default", text=texts)
+    rows = [sentences(100).index(text) for text in texts]
+    assert outputs["text"].tolist() == hundred["text"][rows].tolist()
+    np.testing.assert_allclose(outputs["scores"], hundred["scores"][rows], atol=1e-5)
+
+
+def test_the_score_of_a_beam_is_its_log_probability_over_the_length_penalty(served, tokenizer):
+    source = ids_of(tokenizer, sentences(23))
+    answers = served("translate_ids", source=source)
+    tokens = answers["tokens"].reshape(-1, MAX_LENGTH)
+    sums = served("score_ids", source=np.repeat(source, NUM_RESULTS, axis=0), target=tokens)["scores"]
+    divisors = ((5 + (tokens != PAD).sum(axis=1)) / 6) ** SAMPLER.length_penalty
+    np.testing.assert_allclose(answers["scores"], (sums / divisors).reshape(-1, NUM_RESULTS), atol=1e-5)
+
+
+def test_score_ids_of_a_greedy_answer_is_the_score_of_greedy_search(model, tokenizer, served):
+    source = ids_of(tokenizer, sentences(23))
+    tokens, scores = model.search(tf.constant(source), MAX_LENGTH, "greedy")
+    np.testing.assert_allclose(served("score_ids", source=source, target=tokens)["scores"], scores, atol=1e-5)
+
+
+@pytest.mark.parametrize("texts", [(["the tower"], ["a new town"]), (SHORT, ["", "zwei", "🙂"]), (["", ""], ["", ""])])
+def test_texts_are_scored_and_aligned_as_their_ids_in_python(model, tokenizer, served, texts):
+    source, target = texts
+    pairs = {"source": ids_of(tokenizer, source), "target": targets_of(tokenizer, target)}
+    scores = served("score", source=source, target=target)["scores"]
+    np.testing.assert_allclose(scores, model.log_probability(pairs), atol=1e-5)
+    np.testing.assert_allclose(served("score_ids", **pairs)["scores"], scores, atol=1e-5)
+    aligned = served("align", source=source, target=target)
+    np.testing.assert_allclose(aligned["weights"], model.alignment(pairs), atol=1e-5)
+    np.testing.assert_allclose(served("align_ids", **pairs)["weights"], aligned["weights"], atol=1e-6)
+    for side, ids in pairs.items():
+        expected = [
+            [tokenizer.vocabulary[token].encode() if token != PAD else b"" for token in row] for row in ids.tolist()
+        ]
+        assert aligned[f"{side}_tokens"].tolist() == expected
+
+
+def test_the_encoder_is_served_for_any_batch_and_length(model, tokenizer, served):
+    for texts in (sentences(23), ["the tower"], ["", ""]):
+        source = ids_of(tokenizer, texts)
+        np.testing.assert_allclose(served("encode", source=source)["encoded"], model.encode(source), atol=1e-5)
+
+
+def test_a_text_beyond_the_limit_is_cut_in_every_signature(tokenizer, served):
+    beginning, rest = (
+        tokenizer.tokenize([LONG])[0, :MAX_SOURCE_LENGTH],
+        tokenizer.tokenize([LONG])[0, MAX_SOURCE_LENGTH:],
+    )
+    assert len(rest) > 100
+    whole, cut = (
+        served("align", source=[LONG], target=["two"]),
+        served("align_ids", source=[beginning.numpy()], target=targets_of(tokenizer, ["two"])),
+    )
+    assert whole["source_tokens"].shape == (1, MAX_SOURCE_LENGTH)
+    np.testing.assert_allclose(whole["weights"], cut["weights"], atol=1e-6)
+    np.testing.assert_allclose(
+        served("serving_default", text=[LONG])["scores"], served("translate_ids", source=[beginning.numpy()])["scores"]
+    )
+
+
+def test_ids_and_targets_beyond_the_limit_are_refused(served):
+    long = np.full((1, MAX_SOURCE_LENGTH + 1), 5)
+    for name, inputs in (("translate_ids", {}), ("encode", {}), ("score_ids", {"target": [[5]]})):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="`source` must have rows of at most 31 ids"):
+            served(name, source=long, **inputs)
+    for name in ("score", "align"):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="`target` must have rows of at most 7 ids"):
+            served(name, source=["two"], target=["the lowest tower of the newest town"])
+
+
+def test_signatures_have_the_documented_names_types_and_open_sizes(served):
+    def described(specs):
+        return {name: (spec.dtype.name, spec.shape.as_list()) for name, spec in specs.items()}
+
+    text, ids, scores = ("string", [None]), ("int32", [None, None]), ("float32", [None])
+    strings, weights = ("string", [None, None]), ("float32", [None, None, None])
+    texts, best = ("string", [None, NUM_RESULTS]), ("float32", [None, NUM_RESULTS])
+    pairs = {"source": ids, "target": ids}
+    tokens = {"source_tokens": strings, "target_tokens": strings}
+    assert {
+        name: (described(signature.structured_input_signature[1]), described(signature.structured_outputs))
+        for name, signature in served.signatures.items()
+    } == {
+        "serving_default": ({"text": text}, {"text": texts, "scores": best}),
+        "translate_ids": ({"source": ids}, {"tokens": ("int32", [None, NUM_RESULTS, MAX_LENGTH]), "scores": best}),
+        "encode": ({"source": ids}, {"encoded": ("float32", [None, None, 6])}),
+        "score_ids": (pairs, {"scores": scores}),
+        "align_ids": (pairs, {"weights": weights}),
+        "score": ({"source": text, "target": text}, {"scores": scores}),
+        "align": ({"source": text, "target": text}, {"weights": weights, **tokens}),
     }
-    assert inputs == {
-        "serving_default": {"text": tf.string},
-        "translate_ids": {"source": tf.int32},
-        "encode": {"source": tf.int32},
-    }
 
 
-def test_tokenisers_of_another_vocabulary_are_refused(translator, tmp_path):
-    model, source_tokenizer, target_tokenizer = translator
-    larger = CharacterTokenizer("abcdefghijklmnopqrstuvwxyz ")
-    with pytest.raises(ValueError, match=r"`source_tokenizer` must .* Received 31 ids, and the model has 21"):
-        serving.export(model, tmp_path / "served", larger, target_tokenizer)
-    with pytest.raises(ValueError, match=r"`target_tokenizer` must .* Received 5 ids, and the model has 15"):
-        serving.export(model, tmp_path / "served", source_tokenizer, CharacterTokenizer("0"))
+def test_it_loads_where_neither_keras_nor_this_package_is(version, hundred):
+    # `import tensorflow_text` asks for Keras. Its ops do not: TF Serving has them linked, and here they are read alone.
+    program = """
+import importlib.util, json, pathlib, sys
+sys.modules.update({"keras": None, "keras_attention": None})
+import tensorflow as tf
+(folder,) = importlib.util.find_spec("tensorflow_text").submodule_search_locations
+tf.load_op_library(str(pathlib.Path(folder) / "python" / "ops" / "_sentencepiece_tokenizer.so"))
+signatures = tf.saved_model.load(sys.argv[1]).signatures
+texts = json.loads(sys.argv[2])
+outputs = signatures["serving_default"](text=tf.constant(texts))
+tokens = signatures["align"](source=tf.constant(texts[-1:]), target=tf.constant(["two"]))["target_tokens"]
+shown = [[text.decode() for text in row] for row in outputs["text"].numpy()]
+print(json.dumps([shown, outputs["scores"].numpy().tolist(), tokens.numpy()[0, -1].decode()]))
+"""
+    command = [sys.executable, "-c", program, version, json.dumps(SHORT)]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    texts, scores, last = json.loads(result.stdout.splitlines()[-1])
+    assert texts == [[text.decode() for text in row] for row in hundred["text"][11:14].tolist()]
+    np.testing.assert_allclose(scores, hundred["scores"][11:14], atol=1e-5)
+    assert last == "[END]"
+
+
+def test_tokenisers_of_another_vocabulary_are_refused(model, tokenizer, tmp_path):
+    with pytest.raises(ValueError, match=r"`target_tokenizer` must .* Received 5 ids, and the model has 287"):
+        serving.export(model, tmp_path / "served", tokenizer, CharacterTokenizer("0"))
     assert not (tmp_path / "served").exists()

@@ -4,8 +4,10 @@ import pytest
 from keras import ops
 from models.conftest import LABELS, SOURCE, TARGET, make_transformer
 
+from keras_attention.decoding import BeamSearch, Sample
 from keras_attention.models import Transformer
 from keras_attention.scores import AdditiveScore, Score
+from keras_attention.tokens import PAD, START
 from keras_attention.training import SmoothedCrossentropy
 
 INPUTS = {"source": SOURCE, "target": TARGET}
@@ -110,3 +112,71 @@ def test_training_moves_every_weight():
         name for name, old, new in zip(names, before, model.get_weights(), strict=True) if np.array_equal(old, new)
     ]
     assert all(name.endswith("key/bias") for name in still)  # a softmax does not see a constant added to all its scores
+
+
+# === Samplers ===
+
+
+def log_probability(model, source, tokens):
+    """Sum of log p over `tokens` up to the end symbol, for each row, by the full forward."""
+    target = np.concatenate([np.full((len(tokens), 1), START), tokens[:, :-1]], axis=1)
+    log_probabilities = ops.log_softmax(model({"source": source, "target": target}))
+    of_tokens = np.take_along_axis(ops.convert_to_numpy(log_probabilities), tokens[..., None], axis=-1)[..., 0]
+    return np.sum(np.where(tokens != PAD, of_tokens, 0.0), axis=-1)
+
+
+def test_beam_search_gives_the_log_probabilities_of_the_full_forward(transformer):
+    search = BeamSearch(beam_width=5, length_penalty=0.0, num_results=5)
+    tokens, scores = (ops.convert_to_numpy(tensor) for tensor in transformer.search(SOURCE, 7, search))
+    assert tokens.shape == (2, 5, 7)
+    assert (np.diff(scores, axis=1) <= 0).all()
+    for beam in range(5):
+        np.testing.assert_allclose(
+            scores[:, beam], log_probability(transformer, SOURCE, tokens[:, beam]), rtol=1e-4, atol=1e-4
+        )
+    greedy = transformer.generate(SOURCE, 7)
+    assert (scores[:, 0] >= log_probability(transformer, SOURCE, greedy) - 1e-4).all()
+
+
+def test_generate_writes_the_best_or_the_n_best(transformers):
+    model = transformers["as_in_the_paper"]
+    expected = ops.convert_to_numpy(model.search(SOURCE, 7, BeamSearch(num_results=4))[0])
+    np.testing.assert_array_equal(model.generate(SOURCE, 7, sampler="beam"), expected[:, 0])
+    np.testing.assert_array_equal(model.generate(SOURCE, 7, sampler=BeamSearch(num_results=3)), expected[:, :3])
+
+
+def test_an_empty_batch_has_the_shape_of_any_other(transformers):
+    empty = np.zeros((0, 5), "int32")
+    assert transformers["as_in_the_paper"].generate(empty, 7, sampler=BeamSearch(num_results=3)).shape == (0, 3, 7)
+
+
+def test_the_coverage_is_the_cross_attention_of_the_last_block(transformers):
+    model = transformers["as_in_the_paper"]
+    state = model.initial_state(ops.convert_to_tensor(SOURCE), max_length=3)
+    for position in range(3):
+        _, state = model.decode_step(ops.convert_to_tensor(TARGET[:, position]), state)
+    weights = ops.convert_to_numpy(model.attention_weights(INPUTS)["decoder_cross"][-1])  # (B, N, T, S)
+    expected = np.where(SOURCE == PAD, 1.0, weights[:, :, :3].mean(axis=1).sum(axis=1))
+    np.testing.assert_allclose(ops.convert_to_numpy(state["coverage"]), expected, atol=1e-5)
+
+
+def test_the_coverage_penalty_is_paid_by_every_result(transformers):
+    model = transformers["as_in_the_paper"]
+    search = BeamSearch(beam_width=3, length_penalty=0.0, coverage_penalty=0.5, num_results=3)
+    tokens, scores = (ops.convert_to_numpy(tensor) for tensor in model.search(SOURCE, 5, search))
+    for beam in range(3):
+        target = np.concatenate([np.full((2, 1), START), tokens[:, beam, :-1]], axis=1)
+        cross = ops.convert_to_numpy(model.attention_weights({"source": SOURCE, "target": target})["decoder_cross"][-1])
+        is_step = tokens[:, beam] != PAD
+        received = np.sum(cross.mean(axis=1) * is_step[..., None], axis=1)
+        penalty = np.log(np.where(SOURCE == PAD, 1.0, np.clip(received, 1e-6, 1.0))).sum(axis=-1)
+        expected = log_probability(model, SOURCE, tokens[:, beam]) + 0.5 * penalty
+        np.testing.assert_allclose(scores[:, beam], expected, rtol=1e-4)
+
+
+def test_a_compiled_sampler_draws_anew_in_every_call(transformers):
+    model, sampler = transformers["as_in_the_paper"], Sample(seed=3)
+    first, second = (model.generate(SOURCE, 7, sampler).tolist() for _ in range(2))
+    assert first != second
+    assert model.generate(SOURCE, 7, Sample(seed=3)).tolist() == first
+    assert model.generate(SOURCE, 7, "sample").tolist() != model.generate(SOURCE, 7, "sample").tolist()

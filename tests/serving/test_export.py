@@ -7,8 +7,11 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from keras import ops
 
+from keras_attention import decoding
 from keras_attention.serving import export
+from keras_attention.tokens import END, PAD
 
 LOG_HALF = float(np.log(0.5))
 
@@ -135,14 +138,17 @@ def test_other_backends_are_told_how_to_export(model, tmp_path, monkeypatch):
 
 
 def test_model_without_signatures_is_an_error(tmp_path):
-    with pytest.raises(TypeError, match=r"serving_signatures\(max_length\)`\. Received an object of type Sequential"):
+    with pytest.raises(
+        TypeError, match=r"serving_signatures\(max_length, sampler\)`\. Received an object of type Sequential"
+    ):
         export(keras.Sequential(), tmp_path)
 
 
-@pytest.mark.parametrize("max_length, error", [(0, ValueError), (-5, ValueError), (2.0, TypeError), (True, TypeError)])
-def test_max_length_must_be_a_positive_integer(model, tmp_path, max_length, error):
-    with pytest.raises(error, match=f"`max_length` must be .* Received max_length={max_length}"):
-        export(model, tmp_path, max_length=max_length)
+@pytest.mark.parametrize("name", ["max_length", "max_source_length"])
+@pytest.mark.parametrize("length, error", [(0, ValueError), (-5, ValueError), (2.0, TypeError), (True, TypeError)])
+def test_lengths_must_be_positive_integers(model, tmp_path, name, length, error):
+    with pytest.raises(error, match=f"`{name}` must be .* Received {name}={length}"):
+        export(model, tmp_path, **{name: length})
     assert os.listdir(tmp_path) == []
 
 
@@ -166,8 +172,74 @@ class OtherSignatures(keras.Model):
         self.build(())
         self.signatures = signatures
 
-    def serving_signatures(self, max_length):
+    def serving_signatures(self, max_length, sampler):
         return self.signatures
+
+
+class TableSearch(keras.Model):
+    """After 1 comes 4 or 5, both with probability 1/2, then the end; the answer to any source."""
+
+    def __init__(self):
+        source = keras.Input((None,), dtype="int32")
+        super().__init__(source, source)
+
+    def search(self, source, max_length, sampler):
+        impossible = -1e9
+        table = np.full((6, 6), impossible, "float32")
+        table[1, [4, 5]] = table[[4, 5], END] = table[END, END] = 0
+
+        def step(tokens, state):
+            return ops.take(table, tokens, axis=0), state
+
+        start = ops.ones((ops.shape(source)[0],), dtype="int32")
+        return dict(zip(("tokens", "scores"), sampler(step, (), start, max_length), strict=True))
+
+    def serving_signatures(self, max_length, sampler):
+        source = keras.KerasTensor((None, None), "int32", name="source")
+        return {"translate_ids": (lambda source: self.search(source, max_length, sampler), {"source": source})}
+
+
+def table_answers(folder, batch_size):
+    outputs = tf.saved_model.load(folder).signatures["translate_ids"](source=tf.ones((batch_size, 2), tf.int32))
+    return outputs["tokens"].numpy().tolist(), outputs["scores"].numpy()
+
+
+def test_the_sampler_chosen_here_finds_the_served_answers(tmp_path):
+    tokens, scores = table_answers(export(TableSearch(), tmp_path, max_length=3), 1)
+    assert tokens in ([[4, END, PAD]], [[5, END, PAD]])
+    sampler = decoding.BeamSearch(beam_width=2, num_results=2)
+    tokens, scores = table_answers(export(TableSearch(), tmp_path, max_length=3, sampler=sampler), 2)
+    assert [sorted(row) for row in tokens] == [[[4, END, PAD], [5, END, PAD]]] * 2
+    np.testing.assert_allclose(scores, np.full((2, 2), LOG_HALF / (7 / 6) ** 0.6), rtol=1e-5)
+
+
+@pytest.mark.parametrize("sampler", ["sample", decoding.Sample(seed=5)])
+def test_each_request_to_a_sampler_gets_another_answer(tmp_path, sampler):
+    folder = export(TableSearch(), tmp_path, max_length=3, sampler=sampler)
+    signature = tf.saved_model.load(folder).signatures["translate_ids"]
+    answers = [signature(source=tf.ones((97, 2), tf.int32))["tokens"].numpy() for _ in range(2)]
+    assert (answers[0] != answers[1]).any()
+    for tokens in answers:
+        assert set(tokens[:, 0].tolist()) == {4, 5}
+        assert (tokens[:, 1:] == [END, PAD]).all()
+    again = tf.saved_model.load(folder).signatures["translate_ids"](source=tf.ones((97, 2), tf.int32))
+    np.testing.assert_array_equal(again["tokens"], answers[0])  # a version loaded again starts again
+
+
+def test_unknown_sampler_is_an_error(model, tmp_path):
+    with pytest.raises(ValueError, match="Unknown sampler: 'gredy'"):
+        export(model, tmp_path, sampler="gredy")
+
+
+def test_texts_beyond_the_limit_are_cut_and_ids_are_refused(model, tokenizer, tmp_path):
+    signatures = tf.saved_model.load(export(model, tmp_path, tokenizer, tokenizer, max_source_length=3)).signatures
+    texts, scores = answer(signatures, ["abcdefg", "ga", ""])
+    assert texts == [b"bcd", b"ab", b""]
+    np.testing.assert_allclose(scores, np.array([4, 3, 1]) * LOG_HALF, rtol=1e-6)
+    for name in ("translate_ids", "encode"):
+        assert len(signatures[name](source=tf.ones((2, 3), tf.int32))) > 0
+        with pytest.raises(tf.errors.InvalidArgumentError, match="`source` must have rows of at most 3 ids, padding"):
+            signatures[name](source=tf.ones((2, 4), tf.int32))
 
 
 def test_text_needs_a_first_signature_with_one_input(tokenizer, tmp_path):

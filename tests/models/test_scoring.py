@@ -1,0 +1,170 @@
+import numpy as np
+import pytest
+from keras import ops
+from models.conftest import LABELS, SOURCE, SOURCE_VOCABULARY, TARGET, make_transformer
+from tolerances import FLOAT32
+
+from keras_attention.tokens import PAD
+
+PAIRS = {"source": SOURCE, "target": LABELS}  # LABELS are TARGET without the start symbol, shifted left
+
+
+@pytest.fixture
+def model(transformers):
+    return transformers["normalize_first"]
+
+
+def numpy(tensor):
+    return ops.convert_to_numpy(tensor)
+
+
+def close(received, expected):
+    np.testing.assert_allclose(received, expected, atol=FLOAT32)
+
+
+# === log_probability ===
+
+
+def test_log_probability_is_the_sum_over_the_tokens_and_the_end(transformer):
+    logits = numpy(transformer({"source": SOURCE, "target": TARGET})).astype("float64")
+    expected = np.zeros(2)
+    for row in range(2):
+        for position, token in enumerate(LABELS[row]):
+            if token != PAD:
+                probabilities = np.exp(logits[row, position]) / np.exp(logits[row, position]).sum()
+                expected[row] += np.log(probabilities[token])
+    received = transformer.log_probability(PAIRS)
+    assert received.dtype == "float32" and received.shape == (2,)
+    close(received, expected)
+
+
+def test_a_greedy_answer_has_the_score_of_greedy_search(transformer):
+    tokens, scores = transformer.search(ops.convert_to_tensor(SOURCE), 7)
+    close(transformer.log_probability({"source": SOURCE, "target": numpy(tokens)}), numpy(scores))
+
+
+def test_all_next_tokens_together_are_as_probable_as_what_they_continue(transformers):
+    model = transformers["tied_and_additive"]  # one vocabulary
+    tokens = np.delete(np.arange(SOURCE_VOCABULARY), PAD)
+    targets = np.stack([np.full_like(tokens, 7), tokens], axis=1)
+    sources = np.repeat(SOURCE[:1], len(tokens), axis=0)
+    continued = np.exp(model.log_probability({"source": sources, "target": targets})).sum()
+    logits = numpy(model({"source": SOURCE[:1], "target": np.array([[1, 7]])}))[0, 1].astype("float64")
+    padding = np.exp(logits[PAD]) / np.exp(logits).sum()  # a model may think of padding, a target ends there
+    prefix = np.exp(model.log_probability({"source": SOURCE[:1], "target": [[7]]}))[0]
+    close(continued, prefix * (1 - padding))
+
+
+def test_one_token_more_never_makes_a_target_more_probable(transformers):
+    model = transformers["as_in_the_paper"]
+    prefixes = np.where(np.tri(5), LABELS[0], PAD)  # (5, 5), one token more in each row
+    received = model.log_probability({"source": np.repeat(SOURCE[:1], 5, axis=0), "target": prefixes})
+    assert (np.diff(received) < 0).all()
+
+
+# === alignment ===
+
+
+def test_alignment_is_the_mean_over_the_heads_of_the_last_cross_attention(transformer):
+    cross = numpy(transformer.attention_weights({"source": SOURCE, "target": TARGET})["decoder_cross"][-1])
+    expected = cross.mean(axis=1)  # (B, N, T, S) -> (B, T, S)
+    received = transformer.alignment(PAIRS)
+    assert received.dtype == "float32" and received.shape == (2, 5, 7)
+    close(received, expected)
+
+
+def test_rows_of_an_alignment_are_distributions_over_the_source_and_zero_for_padding(model):
+    received = model.alignment({"source": SOURCE, "target": np.pad(LABELS, ((0, 0), (0, 2)))})
+    close(received.sum(-1), [[1] * 5 + [0] * 2, [1] * 3 + [0] * 4])
+    assert (received[1, :, 4:] == 0).all()  # padding of the source
+
+
+def test_alignment_is_the_attention_that_decoding_step_by_step_adds_to_the_coverage(model):
+    state = model.initial_state(ops.convert_to_tensor(SOURCE), max_length=5)
+    received = model.alignment(PAIRS)
+    for position in range(3):  # the second target has three tokens
+        before = numpy(state["coverage"])
+        _, state = model.decode_step(ops.convert_to_tensor(TARGET[:, position]), state)
+        close(received[:, position], numpy(state["coverage"]) - before)
+
+
+# === Both ===
+
+BOTH = ["log_probability", "alignment"]
+
+
+def both(model, source, target):
+    return [getattr(model, name)({"source": source, "target": target}) for name in BOTH]
+
+
+def test_padding_changes_nothing(model):
+    scores, weights = both(model, SOURCE, LABELS)
+    padded = both(model, np.pad(SOURCE, ((0, 0), (0, 4))), np.pad(LABELS, ((0, 0), (0, 3))))
+    close(padded[0], scores)
+    close(padded[1][:, :5, :7], weights)
+
+
+def test_other_rows_of_the_batch_change_nothing(model):
+    scores, weights = both(model, SOURCE, LABELS)
+    alone = both(model, SOURCE[1:, :4], LABELS[1:, :3])
+    close(scores[1:], alone[0])
+    close(weights[1:, :3, :4], alone[1])
+
+
+@pytest.mark.parametrize("batch_size, S, T", [(0, 7, 5), (2, 0, 5), (2, 7, 0), (0, 0, 0)])
+def test_empty_batches_sources_and_targets_have_finite_results(model, batch_size, S, T):
+    scores, weights = both(model, SOURCE[:batch_size, :S], LABELS[:batch_size, :T])
+    assert scores.shape == (batch_size,) and weights.shape == (batch_size, T, S)
+    assert np.isfinite(scores).all()
+    if T == 0:
+        assert (scores == 0).all()
+
+
+def test_an_empty_source_is_a_row_of_padding(model):
+    padding = np.zeros((2, 3), "int32")
+    close(both(model, padding[:, :0], LABELS)[0], both(model, padding, LABELS)[0])
+    assert (both(model, padding, LABELS)[1] == 0).all()
+
+
+def test_a_target_of_padding_scores_zero(model):
+    scores, weights = both(model, SOURCE, np.zeros((2, 3), "int32"))
+    assert (scores == 0).all() and (weights == 0).all()
+
+
+def test_half_precision_gives_float32_near_the_full_one():
+    model, reference = make_transformer(num_layers=1, dtype="mixed_bfloat16"), make_transformer(num_layers=1)
+    reference.set_weights(model.get_weights())
+    for received, expected in zip(both(model, SOURCE, LABELS), both(reference, SOURCE, LABELS), strict=True):
+        assert received.dtype == "float32"
+        np.testing.assert_allclose(received, expected, atol=0.1)
+
+
+def test_dropout_is_off():
+    model = make_transformer(dropout=0.5)
+    first, second = both(model, SOURCE, LABELS), both(model, SOURCE, LABELS)
+    assert (first[0] == second[0]).all() and (first[1] == second[1]).all()
+
+
+@pytest.mark.parametrize("method", BOTH)
+@pytest.mark.parametrize(
+    "inputs, message",
+    [
+        (SOURCE, 'dictionary with "source". Received: ndarray'),
+        ({"source": SOURCE}, r'dictionary with "target". Received: \[\'source\'\]'),
+        ({"source": SOURCE, "target": [[23], [4]]}, r"`target` has the id 23, outside the vocabulary \[0, 23\)"),
+        ({"source": SOURCE + 9, "target": LABELS}, "`source` has the id 23, outside"),
+        ({"source": SOURCE, "target": LABELS[0]}, r"`target` must be .* Received shape \(5,\)"),
+        (
+            {"source": SOURCE[:1], "target": LABELS},
+            r"one target for each source\. Received source of shape \(1, 7\) and target of shape \(2, 5\)",
+        ),
+    ],
+)
+def test_mistakes_are_named(model, method, inputs, message):
+    with pytest.raises(ValueError, match=message):
+        getattr(model, method)(inputs)
+
+
+def test_attention_weights_need_as_many_targets_as_sources(model):
+    with pytest.raises(ValueError, match="one target for each source"):
+        model.attention_weights({"source": SOURCE[:1], "target": TARGET})

@@ -1,0 +1,120 @@
+"""Text around functions on ids, without a SavedModel: every id that they receive is known."""
+
+import pytest
+import tensorflow as tf
+
+from keras_attention.serving.text_signatures import check_tokenizers, check_vocabularies, text_signatures
+from keras_attention.tokens import END
+
+
+@pytest.fixture(scope="module")
+def pair_tokenizer(tokenizer):
+    """The tokeniser of the other tests, which also shows its tokens."""
+    tokenizer = type(tokenizer)()
+    tokenizer.token_strings = lambda ids: tf.where(ids == END, "[END]", tokenizer.to_letters.lookup(ids))
+    return tokenizer
+
+
+def around(endpoints, tokenizer, **options):
+    """`{name: function(argument=texts)}` of the signatures on text."""
+
+    def on_lists(function, arguments):
+        @tf.function(autograph=False, input_signature=[{name: tf.TensorSpec((None,), tf.string) for name in arguments}])
+        def compiled(texts):
+            return function(texts)
+
+        return lambda **texts: {
+            name: output.numpy().tolist()
+            for name, output in compiled({name: tf.constant(text, tf.string) for name, text in texts.items()}).items()
+        }
+
+    signatures = text_signatures(endpoints, "ids", tokenizer, tokenizer, **options)
+    return {name: on_lists(*signature) for name, signature in signatures.items()}
+
+
+def echo(inputs):
+    """Answers with the ids that it was given."""
+    return {"tokens": inputs["ids"], "scores": tf.zeros(tf.shape(inputs["ids"])[:1])}
+
+
+def given(inputs):
+    return dict(inputs)
+
+
+@pytest.fixture
+def signatures(pair_tokenizer):
+    return around({"first": echo, "score_ids": given, "align_ids": given}, pair_tokenizer)
+
+
+def test_the_source_is_padded_and_the_target_has_the_end_symbol(signatures):
+    ids = signatures["score"](source=["abc", "", "g?"], target=["", "ab", "d"])
+    assert ids == {"source": [[4, 5, 6], [0, 0, 0], [10, 3, 0]], "target": [[2, 0, 0], [4, 5, 2], [7, 2, 0]]}
+
+
+def test_align_shows_the_tokens_and_nothing_at_padding(signatures):
+    outputs = signatures["align"](source=["ab", "c"], target=["d", "ef"])
+    assert outputs["source_tokens"] == [[b"a", b"b"], [b"c", b""]]
+    assert outputs["target_tokens"] == [[b"d", b"[END]", b""], [b"e", b"f", b"[END]"]]
+    assert outputs["target"] == [[7, 2, 0], [8, 9, 2]]  # what the signature on ids returns is passed on
+
+
+def test_nothing_but_empty_texts_has_length_zero_and_no_text_has_no_rows(signatures):
+    outputs = signatures["align"](source=["", ""], target=["", ""])
+    assert outputs["source"] == outputs["source_tokens"] == [[], []]
+    assert outputs["target_tokens"] == [[b"[END]"], [b"[END]"]]
+    assert signatures["score"](source=[], target=[]) == {"source": [], "target": []}
+    assert signatures["serving_default"](text=["", ""])["text"] == [b"", b""]
+    assert signatures["serving_default"](text=[]) == {"text": [], "scores": []}
+
+
+def test_several_answers_to_a_text_come_in_rows(pair_tokenizer):
+    def two(inputs):
+        return {"tokens": tf.stack([inputs["ids"], tf.reverse(inputs["ids"], [1])], axis=1)}  # (B, 2, S)
+
+    serving_default = around({"first": two}, pair_tokenizer)["serving_default"]
+    assert serving_default(text=["abc", "def", "gab"])["text"] == [[b"abc", b"cba"], [b"def", b"fed"], [b"gab", b"bag"]]
+    assert serving_default(text=[])["text"] == []
+    assert serving_default(text=[""])["text"] == [[b"", b""]]
+
+
+def test_a_source_beyond_the_limit_is_cut_and_a_target_is_not(pair_tokenizer):
+    signatures = around({"first": echo, "score_ids": given}, pair_tokenizer, max_source_length=2)
+    assert signatures["serving_default"](text=["abc", "d"])["text"] == [b"ab", b"d"]
+    ids = signatures["score"](source=["abc", "d"], target=["abc", "d"])
+    assert ids == {"source": [[4, 5], [7, 0]], "target": [[4, 5, 6, 2], [7, 2, 0, 0]]}
+
+
+def test_only_what_exists_on_ids_exists_on_text(pair_tokenizer):
+    assert set(around({"first": echo}, pair_tokenizer)) == {"serving_default"}
+    assert set(around({"first": echo, "align_ids": given}, pair_tokenizer)) == {"serving_default", "align"}
+
+
+def test_methods_are_asked_for_where_they_are_called(tokenizer, pair_tokenizer):
+    class Reader(tf.Module):
+        def detokenize(self, ids): ...
+
+    check_tokenizers({"first": None}, tokenizer, Reader())
+    check_tokenizers({"first": None, "score_ids": None, "align_ids": None}, pair_tokenizer, pair_tokenizer)
+    with pytest.raises(TypeError, match=r"`target_tokenizer` must be .* the method `tokenize`.* type Reader"):
+        check_tokenizers({"first": None, "score_ids": None}, tokenizer, Reader())
+    with pytest.raises(TypeError, match=r"`source_tokenizer` must be .* the method `token_strings`.* LetterTokenizer"):
+        check_tokenizers({"first": None, "align_ids": None}, tokenizer, pair_tokenizer)
+
+
+def test_the_target_must_be_written_and_read_in_the_vocabulary_of_the_model():
+    class Sized:
+        def __init__(self, vocabulary_size):
+            self.vocabulary_size = vocabulary_size
+
+    class Model:
+        vocabulary_sizes = {"source": 19, "target": 23}  # noqa: RUF012
+
+    check_vocabularies(Model(), Sized(17), Sized(23))
+    check_vocabularies(Model(), object(), object())
+    for source, target, message in (
+        (20, 23, "`source_tokenizer` must .* Received 20 ids, and the model has 19 for its source"),
+        (19, 22, "`target_tokenizer` must .* Received 22 ids, and the model has 23 for its target"),
+        (19, 24, "`target_tokenizer` must .* Received 24 ids, and the model has 23 for its target"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            check_vocabularies(Model(), Sized(source), Sized(target))
