@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import os
 import pathlib
+import sys
 import tempfile
 import time
 
@@ -32,13 +33,14 @@ def example_parser(description, output, epochs, batch_size):
 
 
 def set_up(parser):
-    """Parses the command line, sets seed and precision, and prints the devices that the example runs on."""
+    """Parses the command line, sets seed and precision, and says which devices the example runs on."""
     if keras.backend.backend() != "tensorflow":
         parser.error(f"it exports a SavedModel; run it with KERAS_BACKEND=tensorflow, not {keras.backend.backend()}")
     arguments = parser.parse_args()
     keras.utils.set_random_seed(1)
     keras.config.set_dtype_policy(arguments.precision)
-    print(f"Devices: {', '.join(keras.distribution.list_devices())}; precision: {arguments.precision}")
+    # Not to the standard output, which may be the result.
+    print(f"Devices: {', '.join(keras.distribution.list_devices())}; precision: {arguments.precision}", file=sys.stderr)
     return arguments
 
 

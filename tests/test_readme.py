@@ -4,22 +4,31 @@ import pathlib
 import re
 
 import keras
+import numpy as np
 import pytest
 
 README = pathlib.Path(__file__).parent.parent / "README.md"
+
+
+def write_text(folder):
+    """The folder of the README: sentences of random words."""
+    rng = np.random.default_rng(1)
+    folder.mkdir()
+    for name, count in (("train.en", 300), ("train.de", 300), ("val.en", 7), ("val.de", 7)):
+        words = ["".join(rng.choice(list("abcdefgh"), rng.integers(3, 9))) for _ in range(500)]
+        lines = [" ".join(rng.choice(words, rng.integers(2, 7))) for _ in range(count)]
+        (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 @pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="the README exports a SavedModel, which needs TensorFlow"
 )
 def test_the_python_of_the_readme_runs(tmp_path, monkeypatch):
-    from keras_attention.data import CharacterTokenizer
-
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
     assert len(blocks) >= 5
-    source_tokenizer, target_tokenizer = (CharacterTokenizer(map(chr, range(33, 29 + size))) for size in (1000, 1200))
-    names = {"source_tokenizer": source_tokenizer, "target_tokenizer": target_tokenizer}
     monkeypatch.chdir(tmp_path)
+    write_text(tmp_path / "text")
+    names = {}
     exec("\n".join(blocks), names)
     assert (tmp_path / "translator" / "1" / "saved_model.pb").is_file()
     assert tuple(names["weights"].shape) == (2, 3, 5)

@@ -54,6 +54,11 @@ def training_batches(
         TypeError: `pairs` is not a data set of two strings, or a tokeniser lacks the methods of one.
         ValueError: A size or a length is not a positive integer, the pairs never end, or none is left.
     """
+    if epoch is not None and not (isinstance(epoch, tf.Variable) and epoch.dtype.is_integer):
+        raise TypeError(
+            f"`epoch` must be an integer `tf.Variable` or None. Received: {epoch!r}. Pass `tf.Variable(0)`, here and to "
+            "`SeedEachEpoch`."
+        )
     source, target = read_tokens(
         pairs, source_tokenizer, target_tokenizer, batch_size, max_source_length, max_target_length
     )

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import numbers
 import pathlib
 import sys
 import tempfile
@@ -57,10 +58,11 @@ class SubwordTokenizer(tf.Module):
         try:
             self._loaded = tensorflow_text.SentencepieceTokenizer(model, out_type=tf.int32)
             self.vocabulary_size = int(self._loaded.vocab_size())
+            self._tokens = self._loaded.id_to_string(tf.range(self.vocabulary_size))  # (V,)
         except (tf.errors.OpError, TypeError, ValueError) as error:
             raise ValueError(
-                "`model` must be the bytes of a sentencepiece model. Received "
-                f"{type(model).__name__} of length {len(model)}: {error}. `SubwordTokenizer.train(texts)` makes one."
+                f"`model` must be the bytes of a sentencepiece model. Received {type(model).__name__}: {error}. "
+                "`SubwordTokenizer.train(texts)` makes one."
             ) from error
         first = self.vocabulary[: len(SPECIAL_TOKENS)]
         if first != list(SPECIAL_TOKENS.values()):
@@ -77,10 +79,11 @@ class SubwordTokenizer(tf.Module):
             texts: Iterable of strings, bytes, string tensors or string arrays, a `tf.data.Dataset` of strings included.
             vocabulary_size: Integer V, number of tokens, with the 4 special ids and the 256 bytes in it.
             algorithm: "unigram", or "bpe" for byte-pair encoding.
-            normalize: Boolean, Unicode NFKC ("ﬁ" becomes "fi"), and every white space becomes one space.
+            normalize: Boolean, Unicode NFKC ("ﬁ" becomes "fi"); white space, "�" and characters without width become a
+                space.
             lowercase: Boolean, every text in lower case; with `normalize` by the case folding of
                 sentencepiece.
-            verbose: 0 is silent, 1 shows how many texts have been read, 2 also shows the log of sentencepiece.
+            verbose: 0 shows nothing, 1 shows how many texts have been read, 2 also shows the log of sentencepiece.
 
         Returns:
             A tokeniser.
@@ -98,10 +101,12 @@ class SubwordTokenizer(tf.Module):
             ) from error
         if algorithm not in ("unigram", "bpe"):
             raise ValueError(f'`algorithm` must be "unigram" or "bpe". Received: {algorithm!r}.')
-        model = io.BytesIO()
+        if isinstance(vocabulary_size, bool) or not isinstance(vocabulary_size, numbers.Integral):
+            raise TypeError(f"`vocabulary_size` must be an integer. Received: {vocabulary_size!r}.")
+        model, failures = io.BytesIO(), []
         # With a space before each text its first word is the piece it is elsewhere. sentencepiece can add the space by
         # itself, but then takes every space off the front again.
-        sentences = (" " + text for text in with_progress(strings(texts), verbose) if text)
+        sentences = (" " + text for text in remember(with_progress(strings(texts), verbose), failures) if text)
         with normalization_rule(normalize, lowercase) as rule:
             try:
                 sentencepiece.SentencePieceTrainer.train(
@@ -126,6 +131,8 @@ class SubwordTokenizer(tf.Module):
                     **rule,
                 )
             except RuntimeError as error:
+                if failures:  # of the texts themselves; sentencepiece has made another error of it
+                    raise failures[0] from None
                 raise ValueError(
                     "sentencepiece cannot learn these pieces. Received "
                     f"vocabulary_size={vocabulary_size!r}, and it says: {str(error).splitlines()[0]} "
@@ -144,7 +151,7 @@ class SubwordTokenizer(tf.Module):
 
     @property
     def vocabulary(self):
-        return [token.decode() for token in self.token_strings(tf.range(self.vocabulary_size)).numpy()]
+        return [token.decode() for token in self._tokens.numpy()]
 
     def tokenize(self, texts):
         texts = as_texts(texts)
@@ -156,7 +163,7 @@ class SubwordTokenizer(tf.Module):
         return tf.strings.regex_replace(texts, "^ ", "")  # the one that `tokenize` has put there
 
     def token_strings(self, ids):
-        return self._tokenizer.id_to_string(ids)
+        return tf.gather(self._tokens, ids)
 
     def save(self, path):
         """Write the sentencepiece model, whole or not at all. Other programs can read it as well."""
@@ -182,6 +189,15 @@ def with_progress(texts, verbose):
             bar.update(count)
         yield text
     bar.update(count, finalize=True)
+
+
+def remember(texts, failures):
+    """The same texts; an exception that comes instead of the next one is put into the list."""
+    try:
+        yield from texts
+    except Exception as error:
+        failures.append(error)
+        raise
 
 
 @contextlib.contextmanager

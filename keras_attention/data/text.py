@@ -149,6 +149,11 @@ class CharacterTokenizer(tf.Module):
 
 def strings(texts):
     """`["ab", b"c", np.array([b"d", b"e"])]`  ->  `"ab"`, `"c"`, `"d"`, `"e"`"""
+    if isinstance(texts, (str, bytes)):
+        raise TypeError(
+            f"`texts` must be an iterable of strings, not one string. Received: {texts[:50]!r}. Pass one text as "
+            "`[text]`, and of a file its lines, not its name."
+        )
     for batch in texts:
         for text in np.asarray(batch, dtype=object).ravel():
             if not isinstance(text, (str, bytes)):

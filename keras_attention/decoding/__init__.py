@@ -11,9 +11,13 @@ _SAMPLERS = {"greedy": lambda: greedy_search, "beam": BeamSearch, "sample": Samp
 
 def get(sampler):
     """The search that a name ("greedy", "beam", "sample") or a callable `(step, state, start, max_length)` stands for."""
+    if isinstance(sampler, str) and sampler in _SAMPLERS:
+        return _SAMPLERS[sampler]()
+    if isinstance(sampler, type):
+        raise TypeError(
+            f"`sampler` must be an object, not a class. Received: {sampler!r}. Write `{sampler.__name__}()`."
+        )
     if callable(sampler):
         return sampler
-    if sampler in _SAMPLERS:
-        return _SAMPLERS[sampler]()
     known = ", ".join(f'"{name}"' for name in _SAMPLERS)
     raise ValueError(f"Unknown sampler: {sampler!r}. Known: {known}, or a callable as `decoding.greedy_search` is one.")

@@ -57,7 +57,7 @@ def beam_search(
         start: Integer tensor `(B,)`, the start symbols.
         max_length: Integer, size L of the result; or a scalar tensor, as in `greedy_search`.
         beam_width: Integer K.
-        length_penalty: Float, 0 for none; the larger, the longer the result.
+        length_penalty: Float from -10 to 10, 0 for none; the larger, the longer the result.
         coverage_penalty: Float of 0 or more. Other than 0 it needs a state `{"coverage": (B, S), ...}` to which `step`
             adds the attention weights of its step, and which is 1 where the source is padding. Less than 1e-6 counts
             as 1e-6.
@@ -270,6 +270,8 @@ def check_options(beam_width, length_penalty, coverage_penalty):
             raise TypeError(f"`{name}` must be a number. Received: {value!r} of type {type(value).__name__}.")
         if not math.isfinite(value):
             raise ValueError(f"`{name}` must be finite. Received: {value!r}.")
+    if abs(length_penalty) > 10:
+        raise ValueError(f"`length_penalty` must be from -10 to 10. Received: {length_penalty!r}. Usual are 0 to 2.")
     if coverage_penalty < 0:
         raise ValueError(f"`coverage_penalty` must not be negative. Received: {coverage_penalty!r}. Pass 0 for none.")
 

@@ -14,12 +14,14 @@ from keras_attention.ops.softmax import LOWEST, mask_scores
 from keras_attention.ops.threefry import threefry_uniform
 from keras_attention.tokens import END, PAD
 
+COLDEST = 1e-30  # a temperature in float32; what is much smaller is zero there
+
 
 def apply_temperature(log_probabilities, temperature):
     """`log p / temperature`, up to a constant: `(B, V)` -> `(B, V)`, zero for the most probable token of a row."""
     # Divided as distances from the maximum, so that no temperature lifts a masked token or drops the best below it.
     distances = log_probabilities - ops.max(log_probabilities, axis=-1, keepdims=True)
-    return mask_scores(distances / temperature, log_probabilities > LOWEST / 2)
+    return mask_scores(distances / max(temperature, COLDEST), log_probabilities > LOWEST / 2)
 
 
 def keep_top_k(log_probabilities, top_k):
@@ -177,7 +179,7 @@ class Sample:
         self.top_p = top_p
         self.min_p = min_p
         self.seed = seed
-        self.seed_generator = keras.random.SeedGenerator(seed)
+        self.seed_generator = keras.random.SeedGenerator(None if seed is None else int(seed) % 2**31)
 
     def __call__(self, step, state, start, max_length):
         seed = self.seed_generator.next()

@@ -51,26 +51,35 @@ class SequenceModel(keras.Model):
         state = self.initial_state(source, max_length)
         return decoding.get(sampler)(self.decode_step, state, start, max_length)
 
-    def generate(self, inputs, max_length=64, sampler="greedy"):
+    def generate(self, inputs, max_length=64, sampler="greedy", return_scores=False):
         """Target sequences for a batch of sources, by one compiled call.
 
         Args:
             inputs: Integer ids of the source `(B, S)`, padded with 0, or `{"source": ids}`.
             max_length: Integer, length of the result.
             sampler: "greedy", "beam", "sample", or a callable `(step, state, start, max_length) -> (tokens, scores)` as
-                `BeamSearch(beam_width=5)` of `keras_attention.decoding` is one. Each is compiled once.
+                `BeamSearch(beam_width=5)` of `keras_attention.decoding` is one. Each is compiled once; equal `BeamSearch`
+                objects are one, but every `Sample` object is another: make it once and keep it.
+            return_scores: Boolean. Also return the scores as the sampler defines them.
 
         Returns:
             NumPy int32 ids `(B, max_length)`, without the start symbol, with the end symbol, padded after it; of a
-            `BeamSearch` with `num_results` n `(B, n, max_length)`, the best first.
+            `BeamSearch` with `num_results` n `(B, n, max_length)`, the best first. With `return_scores`
+            `(ids, scores)`, the scores float32 `(B,)` or `(B, n)`.
 
         Raises:
             ValueError: If ids are outside the vocabulary, or the sampler is unknown.
         """
         max_length = check_positive_integer("max_length", max_length)
+        decoding.get(sampler)
         source = self.check_source(take_input(inputs, "source") if isinstance(inputs, dict) else inputs)
         if source.shape[0] == 0:  # Keras predicts nothing on an empty batch
-            return self.generate(np.zeros((1, 1), "int32"), max_length, sampler)[:0]
+            ids, scores = (each[:0] for each in self._run_search(np.zeros((1, 1), "int32"), max_length, sampler))
+        else:
+            ids, scores = self._run_search(source, max_length, sampler)
+        return (ids, scores) if return_scores else ids
+
+    def _run_search(self, source, max_length, sampler):
         if not hasattr(self, "_compiled_searches"):
             self._compiled_searches = _CompiledSearches(self)
         return self._compiled_searches(source, max_length, sampler)
@@ -181,8 +190,7 @@ class _CompiledSearches:
             search = _Search(self.model, max_length, sampler)
             search.compile()
             self.searches[key] = search
-        tokens, _ = self.searches[key].predict_on_batch(source)
-        return np.asarray(tokens)
+        return tuple(map(np.asarray, self.searches[key].predict_on_batch(source)))
 
 
 def shift_right(target):

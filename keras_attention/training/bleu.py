@@ -48,6 +48,11 @@ def translate_texts(
         rows = order[first : first + batch_size]
         source = source_tokenizer.tokenize([texts[row] for row in rows]).to_tensor()
         ids = model.generate(source, max_length=max_length, sampler=sampler)
+        if len(ids.shape) != 2:
+            raise ValueError(
+                "A text gets one translation: `sampler` must find one answer. Received ids of shape "
+                f"{tuple(ids.shape)} from {sampler!r}. Leave out `num_results`."
+            )
         for row, translation in zip(rows, strings("translations", target_tokenizer.detokenize(ids)), strict=True):
             translations[row] = translation
         progress.add(len(rows))
@@ -63,7 +68,8 @@ class EvaluateBleu(keras.callbacks.Callback):
     can be compared with published ones. Each text has one reference.
 
     Callbacks share the logs of an epoch from first to last: put this one before those that read `val_bleu`, such as
-    `ModelCheckpoint`, `EarlyStopping`, `CSVLogger` and `TensorBoard`. The printed line and the history come last by
+    `ModelCheckpoint`, `EarlyStopping`, `TensorBoard` and `CSVLogger` (which takes its columns from the first epoch: it
+    needs `every=1`). The printed line and the history come last by
     themselves. As with Keras' `validation_freq`, the logs of the epochs between have no `val_bleu`, and the history
     one entry for each evaluation. After a resumed training `ModelCheckpoint` has forgotten its best value: pass it as
     `initial_value_threshold`.

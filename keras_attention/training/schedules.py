@@ -18,7 +18,8 @@ class WarmupInverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
 
     Args:
         hidden_dim: Positive integer, width of the model.
-        warmup_steps: Positive integer, number of updates up to the peak.
+        warmup_steps: Positive integer, number of updates up to the peak; of batches, where the optimizer accumulates
+            gradients.
         scale: Positive number that multiplies every rate.
 
     Call arguments:

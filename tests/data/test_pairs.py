@@ -207,3 +207,9 @@ def test_no_pair_left_raises(letters, batches_of):
         batches_of(pairs_of(("abc", "x")), letters, DIGITS, max_source_length=2)
     with pytest.raises(ValueError, match="No pair is left"):
         batches_of(many_pairs(3).take(0), letters, DIGITS)
+
+
+@pytest.mark.parametrize("epoch", [3, tf.constant(3), tf.Variable(3.0)], ids=["integer", "tensor", "float"])
+def test_an_epoch_that_is_not_an_integer_variable_raises(letters, epoch):
+    with pytest.raises(TypeError, match=r"`epoch` must be an integer `tf\.Variable` or None\. Received: .*3"):
+        training_batches(many_pairs(7), letters, DIGITS, epoch=epoch)

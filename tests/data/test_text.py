@@ -189,6 +189,11 @@ def test_training_on_something_else_raises():
         CharacterTokenizer.train(tf.data.Dataset.from_tensors({"text": "a"}))
 
 
+def test_training_on_one_string_raises():
+    with pytest.raises(TypeError, match=r"not one string\. Received: b'abc'"):
+        CharacterTokenizer.train(b"abc")
+
+
 def test_one_text_without_a_batch_raises(letters):
     with pytest.raises(ValueError, match=r"Received shape \(\)\. Pass one text as `\[text\]`"):
         letters.tokenize("abc")

@@ -407,3 +407,13 @@ def test_a_seed_that_is_no_integer_is_an_error(seed):
         TypeError, match=r"`seed` must be an integer, or an integer tensor of shape `\(2,\)`\. Received"
     ):
         sample(constant(), (), starts(2), 5, seed)
+
+
+def test_the_smallest_temperature_is_greedy():
+    tokens, _ = numpy(sample(constant(), (), starts(3), 2, seed=5, temperature=1e-45))
+    assert tokens.tolist() == [[4, 4]] * 3
+
+
+def test_a_seed_may_be_negative_or_from_numpy():
+    assert Sample(seed=-3).seed_generator.next().shape == (2,)
+    assert Sample(seed=np.int64(3)).seed_generator.next().shape == (2,)

@@ -28,7 +28,7 @@ def run(name, *arguments, **environment):
 def test_translate_dates_goes_from_raw_dates_to_a_served_answer(tmp_path):
     result = run("translate_dates.py", "--smoke", "--output", tmp_path / "dates", "--precision", "mixed_bfloat16")
     assert result.returncode == 0, result.stderr
-    assert "precision: mixed_bfloat16" in result.stdout
+    assert "precision: mixed_bfloat16" in result.stderr
     assert "Exact match on held-out dates:" in result.stdout
     assert "'mardi 3 mars 2015'" in result.stdout.split("without Keras:")[1]
     for file in ("model.keras", "alignment.png", "source_tokenizer.json", "served/1/saved_model.pb"):
@@ -36,9 +36,10 @@ def test_translate_dates_goes_from_raw_dates_to_a_served_answer(tmp_path):
 
 
 def test_translate_text_goes_from_two_text_files_to_a_served_translation(tmp_path):
-    output = tmp_path / "translation"
-    result = run("translate_text.py", "--smoke", "--output", output)
+    output = tmp_path / "smoke"
+    result = run("translate_text.py", "--smoke", "--output", tmp_path)
     assert result.returncode == 0, result.stderr
+    assert "val_bleu" in result.stdout
     for split, texts in (("test", 7), ("val", 13)):
         for sampler in ("greedy", "beam 5"):
             assert re.search(rf"^{split}, {sampler}: BLEU .*; {texts} texts$", result.stdout, flags=re.MULTILINE)
@@ -50,7 +51,7 @@ def test_translate_text_goes_from_two_text_files_to_a_served_translation(tmp_pat
     lines.write_text("A dog sees a cat.\n\nA man 🐕 knows water!", encoding="utf-8")
     result = run("translate_text.py", "--output", output, "--translate", lines)
     assert result.returncode == 0, result.stderr
-    assert len(result.stdout.splitlines()) == 4  # the devices, and a translation for each line
+    assert len(result.stdout.splitlines()) == 3
 
 
 @pytest.mark.parametrize(

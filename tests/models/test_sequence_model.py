@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 from keras import ops
 from models.conftest import LABELS, SOURCE, TARGET, make_transformer
+from tolerances import FLOAT32
 
 from keras_attention.decoding import BeamSearch, Sample
 from keras_attention.models import Transformer
@@ -88,6 +89,8 @@ def test_sizes_may_come_from_numpy():
             ValueError,
             r"`source` must be of one length. Received rows of \[2, 1\]",
         ),
+        (lambda model: model.generate(SOURCE, sampler=BeamSearch), TypeError, r"not a class.* Write `BeamSearch\(\)`"),
+        (lambda model: model.generate(SOURCE, sampler=["beam"]), ValueError, r"Unknown sampler: \['beam'\]"),
         (lambda model: model.attention_weights([SOURCE]), ValueError, 'dictionary with "source". Received: list'),
         (lambda model: make_transformer(dropuot=0.3), TypeError, "unexpected keyword argument 'dropuot'"),
         (
@@ -180,3 +183,11 @@ def test_a_compiled_sampler_draws_anew_in_every_call(transformers):
     assert first != second
     assert model.generate(SOURCE, 7, Sample(seed=3)).tolist() == first
     assert model.generate(SOURCE, 7, "sample").tolist() != model.generate(SOURCE, 7, "sample").tolist()
+
+
+def test_generate_returns_the_scores_of_the_sampler(transformers):
+    model = next(iter(transformers.values()))
+    ids, scores = model.generate(SOURCE, max_length=5, return_scores=True)
+    np.testing.assert_array_equal(ids, model.generate(SOURCE, max_length=5))
+    expected = model.log_probability({"source": SOURCE, "target": ids})
+    np.testing.assert_allclose(scores, expected, atol=FLOAT32)
