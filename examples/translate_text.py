@@ -104,7 +104,7 @@ def train(arguments, parser):
     with strategy_scope(arguments):
         model = Transformer(
             tokenizer.vocabulary_size,
-            num_layers=4,
+            num_layers=1 if arguments.smoke else 4,
             num_heads=4,
             hidden_dim=128,
             intermediate_dim=256,
