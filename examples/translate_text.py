@@ -168,7 +168,9 @@ def translate_lines(arguments, parser):
         parser.error(f"{error} (A model comes from an earlier run with --data and the same --output.)")
 
     def translate(texts):
-        print(*translate_texts(model, texts, tokenizer, tokenizer, BEAM, arguments.max_length, verbose=0), sep="\n")
+        translations = translate_texts(model, texts, tokenizer, tokenizer, BEAM, arguments.max_length, verbose=0)
+        for text, translation in zip(texts, translations, strict=True):
+            print(translation if text.strip() else "")  # a model writes something for nothing, too
 
     if arguments.translate:
         translate(content.removesuffix("\n").split("\n"))
