@@ -54,32 +54,30 @@ def training_batches(
         TypeError: `pairs` is not a data set of two strings, or a tokeniser lacks the methods of one.
         ValueError: A size or a length is not a positive integer, the pairs never end, or none is left.
     """
-    if epoch is not None and not (isinstance(epoch, tf.Variable) and epoch.dtype.is_integer):
-        raise TypeError(
-            f"`epoch` must be an integer `tf.Variable` or None. Received: {epoch!r}. Pass `tf.Variable(0)`, here and to "
-            "`SeedEachEpoch`."
-        )
+    check_epoch(epoch)
     source, target = read_tokens(
         pairs, source_tokenizer, target_tokenizer, batch_size, max_source_length, max_target_length
     )
     seed = random.randrange(2**31) if seed is None else seed
-    count, lengths = int(source.nrows()), tf.maximum(source.row_lengths(), target.row_lengths())  # (N,)
-    pool_size, longest = BATCHES_IN_POOL * batch_size, tf.reduce_max(lengths) + 1
-
-    def batches_of_epoch(number):
-        rows = tf.random.experimental.stateless_shuffle(tf.range(count, dtype=tf.int64), seed=(seed, number))
-        pools = tf.range(count, dtype=tf.int64) // pool_size
-        rows = tf.gather(rows, tf.argsort(pools * longest + tf.gather(lengths, rows), stable=True))  # sorts each pool
-        starts = tf.random.experimental.stateless_shuffle(tf.range(0, count, batch_size), seed=(number, seed))
-        return tf.data.Dataset.from_tensor_slices(starts).map(lambda start: rows[start : start + batch_size])
-
+    lengths = tf.maximum(source.row_lengths(), target.row_lengths())  # (N,)
     if epoch is None:
         epochs = tf.data.Dataset.random(seed, rerandomize_each_iteration=True).take(1)
     else:
         epochs = tf.data.Dataset.range(1).map(lambda _: tf.cast(epoch, tf.int64))
-    batches = epochs.flat_map(batches_of_epoch)
-    batches = batches.apply(tf.data.experimental.assert_cardinality(math.ceil(count / batch_size)))
-    return pad_rows(batches, source, target)
+    batches = epochs.flat_map(lambda number: rows_of_epoch(number, lengths, batch_size, seed))
+    number_of_batches = math.ceil(int(source.nrows()) / batch_size)
+    return pad_rows(batches.apply(tf.data.experimental.assert_cardinality(number_of_batches)), source, target)
+
+
+def rows_of_epoch(number, lengths, batch_size, seed):
+    """Batches of row numbers, a function of `seed` and of the epoch's number: `[5, 1, 3, 1]`, 2  ->  `[1, 3]`, `[2, 0]`"""
+    count = lengths.shape[0]
+    rows = tf.random.experimental.stateless_shuffle(tf.range(count, dtype=tf.int64), seed=(seed, number))
+    pools = tf.range(count, dtype=tf.int64) // (BATCHES_IN_POOL * batch_size)
+    longest = tf.reduce_max(lengths) + 1
+    rows = tf.gather(rows, tf.argsort(pools * longest + tf.gather(lengths, rows), stable=True))  # sorts each pool
+    starts = tf.random.experimental.stateless_shuffle(tf.range(0, count, batch_size), seed=(number, seed))
+    return tf.data.Dataset.from_tensor_slices(starts).map(lambda start: rows[start : start + batch_size])
 
 
 def evaluation_batches(
@@ -165,6 +163,14 @@ def check_tokenizer(name, tokenizer):
         raise TypeError(
             f"`{name}` must have the methods of `keras_attention.data.Tokenizer`. Received {type(tokenizer).__name__}. "
             "Pass an object such as `CharacterTokenizer.train(texts)`."
+        )
+
+
+def check_epoch(epoch):
+    if epoch is not None and not (isinstance(epoch, tf.Variable) and epoch.dtype.is_integer):
+        raise TypeError(
+            f"`epoch` must be an integer `tf.Variable` or None. Received: {epoch!r}. Pass `tf.Variable(0)`, here and to "
+            "`SeedEachEpoch`."
         )
 
 

@@ -11,7 +11,7 @@ import keras
 import tensorflow as tf
 import tensorflow_text
 
-from keras_attention.data.text import SPECIAL_TOKENS, as_ids, as_texts, is_silent, strings, write_whole
+from keras_attention.data.text import SPECIAL_TOKENS, as_ids, as_texts, is_silent, read_whole, strings, write_whole
 from keras_attention.tokens import END, PAD, START, UNKNOWN
 
 TEXTS_BETWEEN_UPDATES = 1000
@@ -81,14 +81,15 @@ class SubwordTokenizer(tf.Module):
             algorithm: "unigram", or "bpe" for byte-pair encoding.
             normalize: Boolean, Unicode NFKC ("ﬁ" becomes "fi"); white space, "�" and characters without width become a
                 space.
-            lowercase: Boolean, every text in lower case; with `normalize` by the case folding of
-                sentencepiece.
+            lowercase: Boolean, every text in lower case; with `normalize` by the case folding of sentencepiece.
             verbose: 0 shows nothing, 1 shows how many texts have been read, 2 also shows the log of sentencepiece.
 
         Returns:
             A tokeniser.
 
         Raises:
+            ImportError: The package sentencepiece is not installed.
+            TypeError: A text is no string, or `vocabulary_size` is no integer.
             ValueError: There is no text, `vocabulary_size` is more or less than the texts allow, or an unknown
                 algorithm.
         """
@@ -172,10 +173,7 @@ class SubwordTokenizer(tf.Module):
     @classmethod
     def load(cls, path):
         """Read the file that `save` wrote."""
-        path = pathlib.Path(path)
-        if not path.is_file():
-            raise FileNotFoundError(f"There is no tokeniser file at {path}. Write it with `tokenizer.save` first.")
-        return cls(path.read_bytes())
+        return cls(read_whole(path))
 
 
 def with_progress(texts, verbose):

@@ -133,11 +133,9 @@ class CharacterTokenizer(tf.Module):
     @classmethod
     def load(cls, path):
         """Read the file that `save` wrote."""
-        path = pathlib.Path(path)
-        if not path.is_file():
-            raise FileNotFoundError(f"There is no tokeniser file at {path}. Write it with `tokenizer.save` first.")
+        saved = read_whole(path)
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
+            content = json.loads(saved.decode())
             if content["tokenizer"] != "CharacterTokenizer":
                 raise ValueError(f"it is of a {content['tokenizer']}")
             return cls(content["characters"])
@@ -190,6 +188,14 @@ def is_silent(ids):
     """Which ids write nothing (0 pad, 1 start, 2 end): `[[1, 7, 2, 7, 0]]`  ->  `[[True, False, True, True, True]]`"""
     ended = tf.cumsum(tf.cast(ids == END, tf.int32), axis=1) > 0
     return ended | (ids == PAD) | (ids == START)
+
+
+def read_whole(path):
+    """The bytes that `write_whole` wrote."""
+    path = pathlib.Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no tokeniser file at {path}. Write it with `tokenizer.save` first.")
+    return path.read_bytes()
 
 
 def write_whole(path, content):
