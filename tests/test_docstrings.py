@@ -25,7 +25,8 @@ def plain(value):
     if isinstance(value, tuple) or type(value).__name__ in ("TensorShape", "Size"):
         return tuple(plain(item) for item in value)
     if hasattr(value, "shape"):
-        return np.round(ops.convert_to_numpy(value).astype("float64"), 4).tolist()
+        array = ops.convert_to_numpy(value)
+        return (array if array.dtype == "bool" else np.round(array.astype("float64"), 4)).tolist()
     return value
 
 

@@ -1,16 +1,28 @@
-"""Searches for a sequence, probable or drawn at random, over a step function `(tokens, state) -> (logits, state)`."""
+"""Searches for a sequence over a step function `(tokens, state) -> (logits, state)`, and constraints of pointers."""
 
 from keras_attention.decoding.beam import BeamSearch, beam_search
+from keras_attention.decoding.constraints import Constraint, Permutation, Polygon, Triangles
 from keras_attention.decoding.greedy import greedy_search
 from keras_attention.decoding.sample import Sample, sample
 
-__all__ = ["BeamSearch", "Sample", "beam_search", "get", "greedy_search", "sample"]
+__all__ = [
+    "BeamSearch",
+    "Constraint",
+    "Permutation",
+    "Polygon",
+    "Sample",
+    "Triangles",
+    "beam_search",
+    "get",
+    "greedy_search",
+    "sample",
+]
 
 _SAMPLERS = {"greedy": lambda: greedy_search, "beam": BeamSearch, "sample": Sample}
 
 
 def get(sampler):
-    """The search that a name ("greedy", "beam", "sample") or a callable `(step, state, start, max_length)` stands for."""
+    """The search that a name ("greedy", "beam", "sample") or a callable `(step, state, start, max_length, end)` stands for."""
     if isinstance(sampler, str) and sampler in _SAMPLERS:
         return _SAMPLERS[sampler]()
     if isinstance(sampler, type):

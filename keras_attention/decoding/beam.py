@@ -150,7 +150,7 @@ class BeamSearch:
         num_results: Integer n, at most `beam_width`: the n best. `None`: the best alone.
 
     Call arguments:
-        step, state, start, max_length: As in `beam_search`.
+        step, state, start, max_length, end: As in `beam_search`.
 
     Returns:
         `(tokens, scores)`: int32 `(B, L)` and float32 `(B,)`; with `num_results` `(B, n, L)` and `(B, n)`.
@@ -181,9 +181,9 @@ class BeamSearch:
                 f"beam_width={self.beam_width}. Search with a wider beam."
             )
 
-    def __call__(self, step, state, start, max_length):
+    def __call__(self, step, state, start, max_length, end=END):
         tokens, scores = beam_search(
-            step, state, start, max_length, self.beam_width, self.length_penalty, self.coverage_penalty
+            step, state, start, max_length, self.beam_width, self.length_penalty, self.coverage_penalty, end
         )
         if self.num_results is None:
             return tokens[:, 0], scores[:, 0]

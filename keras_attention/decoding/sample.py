@@ -154,7 +154,7 @@ class Sample:
         seed: Integer, or `None` for a random one.
 
     Call arguments:
-        step, state, start, max_length: As in `sample`.
+        step, state, start, max_length, end: As in `sample`.
 
     Returns:
         `(tokens, scores)`: int32 `(B, L)` and float32 `(B,)`.
@@ -181,9 +181,9 @@ class Sample:
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(None if seed is None else int(seed) % 2**31)
 
-    def __call__(self, step, state, start, max_length):
+    def __call__(self, step, state, start, max_length, end=END):
         seed = self.seed_generator.next()
-        return sample(step, state, start, max_length, seed, self.temperature, self.top_k, self.top_p, self.min_p)
+        return sample(step, state, start, max_length, seed, self.temperature, self.top_k, self.top_p, self.min_p, end)
 
 
 def check_options(temperature, top_k, top_p, min_p):

@@ -3,6 +3,7 @@
 from keras_attention.layers.feed_forward import FeedForward
 from keras_attention.layers.learned_position_embedding import LearnedPositionEmbedding
 from keras_attention.layers.multi_head_attention import MultiHeadAttention
+from keras_attention.layers.pointer import Pointer
 from keras_attention.layers.sinusoidal_position_encoding import SinusoidalPositionEncoding
 from keras_attention.layers.soft_attention import SoftAttention
 from keras_attention.layers.token_embedding import TokenEmbedding
@@ -13,6 +14,7 @@ __all__ = [
     "FeedForward",
     "LearnedPositionEmbedding",
     "MultiHeadAttention",
+    "Pointer",
     "SinusoidalPositionEncoding",
     "SoftAttention",
     "TokenEmbedding",

@@ -34,6 +34,29 @@ def attend(query, key, value, mask, *, score, alignment, dropout, training):
     return context, weights
 
 
+def masked_inputs(query, value, key, use_causal_mask=False, **masks):
+    """The inputs of an attention, checked, and their one mask.
+
+    Args:
+        query, value, key: `(B, ..., T, D)`, `(B, ..., S, E)`, `(B, ..., S, D)`.
+        use_causal_mask: Boolean.
+        **masks: `query_mask`, `value_mask`, `key_mask` and `attention_mask`, of any type or `None`.
+
+    Returns:
+        `(query, value, key, mask)`, with zeros where the mask never looks. The mask broadcasts to `(B, ..., T, S)`, or is
+        `None`.
+    """
+    check_not_ragged(query=query, value=value, key=key)
+    check_attention_shapes(query.shape, value.shape, key.shape)
+    masks = {name: as_mask(mask) for name, mask in masks.items()}
+    check_masks(query.shape, value.shape, (*query.shape[:-1], value.shape[-2]), **masks)
+    T, S = ops.shape(query)[-2], ops.shape(value)[-2]
+    positions = aligned_positions(T, S, first_causal_position(T, S))
+    position_masks = [causal_mask(*positions)] if use_causal_mask else []
+    mask = merge_masks(len(query.shape), position_masks=position_masks, **masks)
+    return zero_masked(query, mask, axis=-1), zero_masked(value, mask), zero_masked(key, mask), mask
+
+
 def build_part(part, *shapes):
     """Builds the score or the alignment of an attention layer."""
     if part.built:
@@ -80,22 +103,16 @@ class AttentionLayer(keras.layers.Layer):
         training=None,
         use_causal_mask=False,
     ):
-        key = value if key is None else key
-        check_not_ragged(query=query, value=value, key=key)
-        check_attention_shapes(query.shape, value.shape, key.shape)
-        masks = {
-            "query_mask": as_mask(query_mask),
-            "value_mask": as_mask(value_mask),
-            "key_mask": as_mask(key_mask),
-            "attention_mask": as_mask(attention_mask),
-        }
-        check_masks(query.shape, value.shape, (*query.shape[:-1], value.shape[-2]), **masks)
-        T, S = ops.shape(query)[-2], ops.shape(value)[-2]
-        positions = aligned_positions(T, S, first_causal_position(T, S))
-        position_masks = [causal_mask(*positions)] if use_causal_mask else []
-        mask = merge_masks(len(query.shape), position_masks=position_masks, **masks)
-        query = zero_masked(query, mask, axis=-1)
-        value, key = zero_masked(value, mask), zero_masked(key, mask)
+        query, value, key, mask = masked_inputs(
+            query,
+            value,
+            value if key is None else key,
+            use_causal_mask,
+            query_mask=query_mask,
+            value_mask=value_mask,
+            key_mask=key_mask,
+            attention_mask=attention_mask,
+        )
         context, weights = attend(
             query,
             key,

@@ -1,5 +1,6 @@
 """Models assembled from the layers; each is a functional `keras.Model`."""
 
+from keras_attention.models.pointer_network import PointerNetwork
 from keras_attention.models.transformer import Transformer
 
-__all__ = ["Transformer"]
+__all__ = ["PointerNetwork", "Transformer"]

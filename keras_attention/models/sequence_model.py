@@ -9,7 +9,7 @@ from keras import ops
 from keras_attention import decoding
 from keras_attention.ops.masks import padding_mask
 from keras_attention.ops.shapes import check_positive_integer
-from keras_attention.tokens import START
+from keras_attention.tokens import END, START
 
 
 class SequenceModel(keras.Model):
@@ -23,11 +23,16 @@ class SequenceModel(keras.Model):
             coverage penalty a dictionary with "coverage", as in `decoding.beam_search`.
         decode_step(tokens (B,), state): `(logits (B, V), state)` of the next position.
         align(source, target): the weights (B, T, S) with which each target token attends to the source.
-        check_source(source): raises a clear error for ids that the model cannot read.
+        check_source(inputs): the source of `generate`'s inputs, an array or a nest of arrays, batch first; raises a clear
+            error for what the model cannot read.
+        check_target(target, source): the target as int32 ids (B, T), likewise.
 
-    and the property `vocabulary_sizes`, the number of ids of the source and of the target. In return it gets `generate`,
-    `log_probability`, `alignment` and `serving_signatures`.
+    Where its sequences do not start and end with the symbols of `keras_attention.tokens`, it says with which, in
+    `start_id` and `end_id`. In return it gets `generate`, `log_probability`, `alignment` and `serving_signatures`.
     """
+
+    start_id = START
+    end_id = END
 
     def __setattr__(self, name, value):
         # The layers come before the graph that is made of them, and torch takes no layer before its own `__init__`.
@@ -47,9 +52,9 @@ class SequenceModel(keras.Model):
 
     def search(self, source, max_length, sampler="greedy"):
         """`generate` as a function of tensors, to be called inside a graph: what the sampler returns, `(tokens, scores)`."""
-        start = ops.full((ops.shape(source)[0],), START, dtype="int32")
+        start = ops.full((ops.shape(keras.tree.flatten(source)[0])[0],), self.start_id, dtype="int32")
         state = self.initial_state(source, max_length)
-        return decoding.get(sampler)(self.decode_step, state, start, max_length)
+        return decoding.get(sampler)(self.decode_step, state, start, max_length, end=self.end_id)
 
     def generate(self, inputs, max_length=64, sampler="greedy", return_scores=False):
         """Target sequences for a batch of sources, by one compiled call.
@@ -57,9 +62,9 @@ class SequenceModel(keras.Model):
         Args:
             inputs: Integer ids of the source `(B, S)`, padded with 0, or `{"source": ids}`.
             max_length: Integer, length of the result.
-            sampler: "greedy", "beam", "sample", or a callable `(step, state, start, max_length) -> (tokens, scores)` as
-                `BeamSearch(beam_width=5)` of `keras_attention.decoding` is one. Each is compiled once; equal `BeamSearch`
-                objects are one, but every `Sample` object is another: make it once and keep it.
+            sampler: "greedy", "beam", "sample", or a callable `(step, state, start, max_length, end) -> (tokens, scores)`
+                as `BeamSearch(beam_width=5)` of `keras_attention.decoding` is one. Each is compiled once; equal
+                `BeamSearch` objects are one, but every `Sample` object is another: make it once and keep it.
             return_scores: Boolean. Also return the scores as the sampler defines them.
 
         Returns:
@@ -72,11 +77,11 @@ class SequenceModel(keras.Model):
         """
         max_length = check_positive_integer("max_length", max_length)
         decoding.get(sampler)
-        source = self.check_source(take_input(inputs, "source") if isinstance(inputs, dict) else inputs)
-        if source.shape[0] == 0:  # Keras predicts nothing on an empty batch
-            ids, scores = (each[:0] for each in self._run_search(np.zeros((1, 1), "int32"), max_length, sampler))
-        else:
-            ids, scores = self._run_search(source, max_length, sampler)
+        source = self.check_source(inputs)
+        B = len(keras.tree.flatten(source)[0])
+        if B == 0:  # Keras predicts nothing on an empty batch
+            source = keras.tree.map_structure(lambda array: np.zeros((1, *array.shape[1:]), array.dtype), source)
+        ids, scores = (answers[:B] for answers in self._run_search(source, max_length, sampler))
         return (ids, scores) if return_scores else ids
 
     def _run_search(self, source, max_length, sampler):
@@ -86,10 +91,22 @@ class SequenceModel(keras.Model):
 
     def score(self, source, target):
         """`log_probability` as a function of tensors, to be called inside a graph."""
-        logits = self({"source": source, "target": shift_right(target)}, training=False)
+        return ops.sum(self.token_log_probabilities(source, target), axis=-1)
+
+    def token_log_probabilities(self, source, target):
+        """log p of each token `(B, T)`, given those before it; 0 at padding."""
+        logits = self(self.teacher_forcing(source, target), training=False)
         log_probabilities = ops.log_softmax(logits, axis=-1)  # (B, T, V)
         gained = ops.take_along_axis(log_probabilities, target[..., None], axis=-1)[..., 0]  # (B, T)
-        return ops.sum(ops.where(padding_mask(target), gained, 0.0), axis=-1)
+        return ops.where(self.target_mask(target), gained, 0.0)
+
+    def teacher_forcing(self, source, target):
+        """The inputs of the graph with which it predicts each token of `target (B, T)`."""
+        return {"source": source, "target": shift_right(target, self.start_id)}
+
+    def target_mask(self, target):
+        """Mask `(B, T)` of what is not padding."""
+        return padding_mask(target)
 
     def log_probability(self, inputs):
         """How probable the model finds given targets for given sources.
@@ -128,15 +145,17 @@ class SequenceModel(keras.Model):
         return ops.convert_to_numpy(self.align(*self.check_pairs(inputs)))
 
     def check_pairs(self, inputs):
-        """Source `(B, S)` and target `(B, T)` as int32 tensors, after checking them."""
-        source = self.check_source(take_input(inputs, "source"))
-        target = check_ids("target", take_input(inputs, "target"), self.vocabulary_sizes["target"])
-        if len(source) != len(target):
+        """Source and target `(B, T)` as tensors, after checking them."""
+        _, target = (take_input(inputs, name) for name in ("source", "target"))
+        source = self.check_source(inputs)
+        target = self.check_target(target, source)
+        source_shape = keras.tree.flatten(source)[0].shape
+        if source_shape[0] != len(target):
             raise ValueError(
                 "There must be one target for each source. Received source of shape "
-                f"{source.shape} and target of shape {target.shape}. Repeat a source for each of its targets."
+                f"{source_shape} and target of shape {target.shape}. Repeat a source for each of its targets."
             )
-        return ops.convert_to_tensor(source), ops.convert_to_tensor(target)
+        return keras.tree.map_structure(ops.convert_to_tensor, (source, target))
 
     def serving_signatures(self, max_length=64, sampler="greedy"):
         """What `keras_attention.serving.export` writes: name -> (function of tensors, inputs). The first is the default."""
@@ -193,9 +212,9 @@ class _CompiledSearches:
         return tuple(map(np.asarray, self.searches[key].predict_on_batch(source)))
 
 
-def shift_right(target):
+def shift_right(target, start=START):
     """What the decoder has read before each token: `[[7, 8, 2, 0]]` -> `[[1, 7, 8, 2]]` (1 = start, 2 = end)."""
-    return ops.concatenate([ops.full_like(target[:, :1], START), target[:, :-1]], axis=1)
+    return ops.concatenate([ops.full_like(target[:, :1], start), target[:, :-1]], axis=1)
 
 
 def take_input(inputs, name):

@@ -10,7 +10,7 @@ from keras_attention.layers import (
     TransformerDecoderBlock,
     TransformerEncoderBlock,
 )
-from keras_attention.models.sequence_model import SequenceModel, check_ids, shift_right
+from keras_attention.models.sequence_model import SequenceModel, check_ids, shift_right, take_input
 from keras_attention.ops.lookup import config_of, copy_of
 from keras_attention.ops.masks import padding_mask
 from keras_attention.ops.random import split_seed
@@ -221,8 +221,12 @@ class Transformer(SequenceModel):
             "target": self.target_embedding.vocabulary_size,
         }
 
-    def check_source(self, source):
-        return check_ids("source", source, self.source_embedding.vocabulary_size)
+    def check_source(self, inputs):
+        source = take_input(inputs, "source") if isinstance(inputs, dict) else inputs
+        return check_ids("source", source, self.vocabulary_sizes["source"])
+
+    def check_target(self, target, source):
+        return check_ids("target", target, self.vocabulary_sizes["target"])
 
     def initial_state(self, source, max_length):
         """State before the first of `max_length` steps for source ids `(B, S)`: caches, the source's mask, the index.

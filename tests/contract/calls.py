@@ -9,9 +9,11 @@ from contract.cases import UNKNOWN_SIZES, shape_of
 
 
 def call(layer, arguments, **options):
-    """Models take one dictionary, layers take arguments."""
+    """Models take one dictionary, masks in it; layers take arguments."""
     if isinstance(layer, keras.Model):
-        return layer(arguments, **options)
+        missing = {name: arguments[name.removesuffix("_mask")] for name in set(layer.input) - set(arguments)}
+        full = {name: keras.ops.ones(keras.ops.shape(tensor)[:-1], "bool") for name, tensor in missing.items()}
+        return layer({**arguments, **full}, **options)
     return layer(**arguments, **options)
 
 

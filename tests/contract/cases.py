@@ -6,12 +6,14 @@ The contract tests run every check on every line and fail when a public class ha
 import dataclasses
 import inspect
 
+import keras
 import numpy as np
 import pytest
 
 from keras_attention import alignments, layers, models, scores, training
 
-# Sizes of the axes, all different. W, the width of a Transformer block, is N heads of size two.
+# Sizes of the axes, all different. W, the width of a Transformer block, is N heads of size two. Beside them the axis P,
+# the choices of a pointer network: the end and S positions.
 SIZES = {"B": 2, "T": 3, "S": 5, "D": 7, "E": 11, "F": 23, "N": 17, "W": 34, "V": 19}
 OTHER_SIZES = {**SIZES, "B": 3, "T": 8, "S": 2}
 UNKNOWN_SIZES = {**SIZES, "B": None, "T": None, "S": None}
@@ -34,11 +36,12 @@ class Case:
         weights: Axes of the attention weights, in the structure in which the layer returns them.
         masks: Call argument -> axes, after the batch, of the positions that it masks. An argument of `vocabularies`
             masks itself: its zeros are padding.
-        vocabularies: Argument that holds integer ids -> how many.
+        vocabularies: Argument that holds integer ids -> how many; or the axis of which they are positions, from 1 on.
         masked_by: The argument whose implicit mask the output carries on.
         causal: The arguments whose positions come in order; a later one must not change an earlier output.
         is_context: Whether the output is zero where nothing may be attended.
         output_type: Type of the output where it is not the compute type.
+        may_be_empty: The axes whose size may be zero.
         variant: Tells two lines of one class apart.
     """
 
@@ -53,6 +56,7 @@ class Case:
     causal: tuple = ()
     is_context: bool = False
     output_type: str | None = None
+    may_be_empty: str = "BTS"
     variant: str = ""
 
     def __str__(self):
@@ -60,8 +64,8 @@ class Case:
 
     @property
     def self_weights(self):
-        """Axes of the weights of self-attention, where the layer has several kinds."""
-        return self.weights["self"] if isinstance(self.weights, dict) else self.weights
+        """Axes of the weights of self-attention where the layer has several kinds, of the scores where it returns those."""
+        return self.weights["self"] if isinstance(self.weights, dict) else self.weights or self.output
 
     def make(self, **options):
         return self.kind(**{**self.options, **options})
@@ -70,11 +74,16 @@ class Case:
         """Random inputs, real at every position."""
         rng = np.random.default_rng(seed)
         return {
-            name: rng.integers(4, self.vocabularies[name], shape_of(axes, sizes), dtype="int32")
+            name: rng.integers(*self.id_range(name, sizes), shape_of(axes, sizes), dtype="int32", endpoint=True)
             if name in self.vocabularies
             else rng.normal(size=shape_of(axes, sizes)).astype("float32")
             for name, axes in self.inputs.items()
         }
+
+    def id_range(self, name, sizes):
+        """The least and the largest id of an argument, without the special ones."""
+        vocabulary = self.vocabularies[name]
+        return (min(1, sizes[vocabulary]), sizes[vocabulary]) if vocabulary in sizes else (4, vocabulary - 1)
 
     def full_masks(self, sizes=SIZES):
         """Masks that keep everything."""
@@ -118,16 +127,27 @@ class Case:
         """Mask that broadcasts to the output: True where the output belongs to a real position."""
         real = np.ones((1,) * len(self.output), "bool")
         for name, mask in masks.items():
-            if self.masks[name] in self.output:
-                real = real & mask.reshape(mask.shape + (1,) * (len(self.output) - mask.ndim))
+            axes = "B" + self.masks[name]
+            if set(axes) <= set(self.output):
+                real = real & mask.reshape(
+                    [mask.shape[axes.index(axis)] if axis in axes else 1 for axis in self.output]
+                )
         return real
 
 
 def shape_of(axes, sizes=SIZES):
-    return tuple(sizes[axis] for axis in axes)
+    choices = None if sizes["S"] is None else sizes["S"] + 1
+    return tuple({**sizes, "P": choices}[axis] for axis in axes)
 
 
 _ATTENTION = {"masks": {"query_mask": "T", "value_mask": "S"}, "masked_by": "query", "causal": ("query", "value")}
+_POINTER = {
+    "inputs": {"query": "BTD", "value": "BSE"},
+    "output": "BTS",
+    "output_type": "float32",
+    "masks": _ATTENTION["masks"],
+    "masked_by": "query",
+}
 _SCORE = {"inputs": {"query": "BTD", "key": "BSD"}, "output": "BTS", "output_type": "float32"}
 _WIDE_SCORE = {**_SCORE, "inputs": {"query": "BTD", "key": "BSE"}}
 _POSITIONWISE = {"inputs": {"inputs": "BTD"}, "output": "BTD", "masked_by": "inputs"}
@@ -155,6 +175,18 @@ _TRANSFORMER = {
     "causal": ("target",),
     "output_type": "float32",
 }
+_POINTER_NETWORK = {
+    "inputs": {"source": "BSD", "target": "BT"},
+    "output": "BTP",
+    "masks": {"source_mask": "S", "target": "T"},
+    "vocabularies": {"target": "S"},
+    "masked_by": "target",
+    "causal": ("target",),
+    "output_type": "float32",
+    "may_be_empty": "TS",  # on TensorFlow Keras' LSTM fails on an empty batch; `generate` does not
+}
+# As its config, of which every call of `make` gets a layer of its own.
+_GLIMPSE = keras.saving.serialize_keras_object(layers.SoftAttention("concat"))
 
 CASES = (
     Case(scores.DotScore, **_SCORE),
@@ -206,6 +238,13 @@ CASES = (
         is_context=True,
         variant="gate-concat",
         **{**_ATTENTION, "causal": ("query", "value", "key")},
+    ),
+    Case(layers.Pointer, **_POINTER),
+    Case(
+        layers.Pointer,
+        {"score": "bilinear", "tanh_clipping": 5.0, "glimpse": _GLIMPSE},
+        variant="clipped-glimpse",
+        **_POINTER,
     ),
     Case(layers.FeedForward, {"intermediate_dim": 13, "activation": "gelu"}, **_POSITIONWISE),
     Case(layers.SinusoidalPositionEncoding, {"max_wavelength": 500.0}, **_POSITIONWISE),
@@ -262,6 +301,13 @@ CASES = (
         vocabularies={"source": 19, "target": 19},
         variant="first-tied-additive",
         **_TRANSFORMER,
+    ),
+    Case(models.PointerNetwork, {"feature_dim": 7, "hidden_dim": 13, "dropout": 0.25}, **_POINTER_NETWORK),
+    Case(
+        models.PointerNetwork,
+        {"feature_dim": 7, "encoder": "transformer", "decoder": "gru", "hidden_dim": 16, "tanh_clipping": 5.0},
+        variant="transformer-gru",
+        **_POINTER_NETWORK,
     ),
     Case(training.SmoothedCrossentropy, {"label_smoothing": 0.1, "reduction": "none", "name": "loss"}),
     Case(training.TokenAccuracy, {"name": "tokens"}),

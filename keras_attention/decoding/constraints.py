@@ -1,0 +1,153 @@
+"""Constraints: which positions of the source a pointer may choose next, given those that it has chosen.
+
+The id 0 is the end, the ids 1 to S are the positions of the source. Leading axes of all tensors are batch: one call
+serves a step of decoding, `(B, S)`, and all steps of teacher forcing at once, `(B, T, S)`.
+"""
+
+import keras
+from keras import ops
+
+from keras_attention.ops.lookup import get_by_name
+from keras_attention.ops.shapes import check_positive_integer
+
+
+class Constraint:
+    """Base class of the constraints, and by itself the one that allows every real position and the end at any time.
+
+    A subclass writes `positions` and `end`, and `max_length` if an answer may be longer than S + 1. Where no position is
+    left, the end is allowed in any case: there is always something to choose.
+
+    Call arguments:
+        mask: Boolean tensor `(..., S)`, True = a real position.
+        counts: int32 tensor `(..., S)`, how often each position was chosen so far.
+        last: int32 tensor `(...)`, the id chosen last; 0 before the first.
+
+    Returns:
+        Boolean tensor `(..., S + 1)`: the ids that may be chosen next, the end first.
+
+    Example:
+        A path that never goes back:
+
+        >>> @keras.saving.register_keras_serializable(package="my_package")
+        ... class Forward(Constraint):
+        ...     def positions(self, mask, counts, last):
+        ...         ids = ops.cumsum(ops.ones_like(counts), axis=-1)  # 1, 2, ..., S
+        ...         return ops.logical_and(mask, ids > last[..., None])
+        >>> mask = ops.array([[True, True, True, False]])  # the fourth is padding
+        >>> Forward()(mask, counts=ops.array([[1, 0, 0, 0]]), last=ops.array([1]))
+        [[True, False, True, True, False]]
+    """
+
+    def __call__(self, mask, counts, last):
+        positions = self.positions(mask, counts, last)  # (..., S)
+        end = ops.logical_or(self.end(mask, counts, last), ops.logical_not(ops.any(positions, axis=-1)))  # (...)
+        return ops.concatenate([end[..., None], positions], axis=-1)
+
+    def positions(self, mask, counts, last):
+        """The positions `(..., S)` that may be chosen next."""
+        return ops.logical_and(mask, ops.ones_like(counts, "bool"))
+
+    def end(self, mask, counts, last):
+        """Whether the answer may end here, `(...)`."""
+        return ops.ones_like(last, "bool")
+
+    def max_length(self, length):
+        """The most ids that an answer for a source of `length` positions has, the end included."""
+        return length + 1
+
+    def get_config(self):
+        return {}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**config)
+
+    # Equal ones are one: a search that was compiled for one serves the other.
+    def __eq__(self, other):
+        return type(self) is type(other) and self.get_config() == other.get_config()
+
+    def __hash__(self):
+        return hash((type(self), *self.get_config().items()))
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class Permutation(Constraint):
+    """Every real position exactly once, then the end: a tour, a sorted order.
+
+    Example:
+        >>> mask = ops.array([[True, True, True, False]])
+        >>> Permutation()(mask, counts=ops.array([[1, 0, 0, 0]]), last=ops.array([1]))
+        [[False, False, True, True, False]]
+    """
+
+    def positions(self, mask, counts, last):
+        return ops.logical_and(mask, counts == 0)
+
+    def end(self, mask, counts, last):
+        return ops.zeros_like(last, "bool")  # only where no position is left
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class Polygon(Constraint):
+    """Vertices that are all different; the polygon closes, which is the end, after three of them or when none is left.
+
+    Args:
+        min_vertices: Integer, the least number of vertices; 3 for convex hulls of points in general position.
+
+    Example:
+        >>> mask = ops.array([[True, True, True, True]])
+        >>> Polygon()(mask, counts=ops.array([[1, 0, 1, 1]]), last=ops.array([4]))
+        [[True, False, True, False, False]]
+    """
+
+    def __init__(self, min_vertices=3):
+        self.min_vertices = check_positive_integer("min_vertices", min_vertices)
+
+    def positions(self, mask, counts, last):
+        return ops.logical_and(mask, counts == 0)
+
+    def end(self, mask, counts, last):
+        return ops.sum(counts, axis=-1) >= self.min_vertices
+
+    def get_config(self):
+        return {"min_vertices": self.min_vertices}
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class Triangles(Constraint):
+    """Triangles one after the other, the corners of each in increasing order; the end comes after a whole one only.
+
+    That a triangle comes twice, or crosses another, is not excluded.
+
+    Example:
+        The first corner was 2: the second must leave room for a third.
+
+        >>> mask = ops.array([[True, True, True, True]])
+        >>> Triangles()(mask, counts=ops.array([[0, 1, 0, 0]]), last=ops.array([2]))
+        [[False, False, False, True, False]]
+    """
+
+    def positions(self, mask, counts, last):
+        corner = ops.mod(ops.sum(counts, axis=-1), 3)[..., None]  # 0, 1 or 2: the next corner of its triangle
+        real = ops.cast(mask, "int32")
+        following = ops.sum(real, axis=-1, keepdims=True) - ops.cumsum(real, axis=-1)  # real positions after each
+        ids = ops.cumsum(ops.ones_like(real), axis=-1)  # 1, 2, ..., S
+        increasing = ops.logical_or(corner == 0, ids > last[..., None])
+        has_room = following >= 2 - corner  # for the corners that are still to come
+        return ops.logical_and(mask, ops.logical_and(increasing, has_room))
+
+    def end(self, mask, counts, last):
+        chosen = ops.sum(counts, axis=-1)
+        return ops.logical_and(chosen > 0, ops.mod(chosen, 3) == 0)
+
+    def max_length(self, length):
+        """A triangulation of n points has fewer than 2n triangles."""
+        return 6 * length + 1
+
+
+_CONSTRAINTS = {"permutation": Permutation, "polygon": Polygon, "triangles": Triangles}
+
+
+def get(constraint):
+    """The constraint that a name, an object, its config or `None` (none) stands for."""
+    return Constraint() if constraint is None else get_by_name(constraint, _CONSTRAINTS, Constraint, "constraint")

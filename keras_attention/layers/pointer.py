@@ -1,0 +1,131 @@
+"""Pointer: attention that stops after its first step, the scores themselves are the output."""
+
+import keras
+from keras import ops
+
+from keras_attention import scores
+from keras_attention.layers.attention_layer import build_part, masked_inputs
+from keras_attention.ops.lookup import config_of
+from keras_attention.ops.shapes import check_attention_shapes
+from keras_attention.ops.softmax import mask_scores
+
+
+def clip_scores(scores, clipping):
+    """`clipping · tanh(scores)`: logits within ±`clipping`, so that no choice becomes certain early in training."""
+    return clipping * ops.tanh(scores)
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class Pointer(keras.layers.Layer):
+    """Logits of a query over the positions of a source: the output "points" at one of the inputs.
+
+        query[t]     = glimpse(query, value)[t]                      with a glimpse
+        scores[t, s] = score(query[t], value[s])
+        logits[t, s] = tanh_clipping · tanh(scores[t, s])            with clipping, else scores[t, s]
+
+    and LOWEST of `ops/softmax.py`, -1e30, where a mask forbids to point. In the paper `query` is d_i, `value` is e_j and
+    `logits` is u^i_j. There are as many classes as there are positions, so the same weights serve inputs of any length.
+    Use a loss with `from_logits=True`; `SmoothedCrossentropy` spreads its smoothing over the allowed positions only.
+
+    Args:
+        score: A name ("additive", "bilinear", "concat", "dot", "scaled_dot") or a `Score`.
+        tanh_clipping: Number above 0, the largest size of a logit (10 in the paper on combinatorial optimization), or
+            `None`.
+        glimpse: An attention layer called `(query, value)`, such as `SoftAttention("additive")` or a
+            `MultiHeadAttention`, whose context takes the place of the query before it points; or `None`.
+
+    Call arguments:
+        query: Float tensor of shape `(B, ..., T, D)`.
+        value: Float tensor of shape `(B, ..., S, E)`, what is pointed at.
+        query_mask: Boolean tensor `(B, ..., T)`, True = a real query. The implicit Keras mask of `query` is used when it
+            is not given.
+        value_mask: Boolean tensor `(B, ..., S)`, True = may be pointed at; as above.
+        attention_mask: Boolean tensor `(T, S)`, `(B, T, S)` or any shape that broadcasts to the logits: for example
+            what each query may choose of, without what was chosen before.
+        training: Boolean, for the glimpse.
+
+    Returns:
+        Logits of shape `(B, ..., T, S)`, float32 or better. A query that may point at nothing has LOWEST everywhere. The
+        mask of the query is passed on.
+
+    Raises:
+        ValueError: If shapes or masks do not fit together, a name is unknown or the clipping is not above 0.
+        TypeError: If the glimpse is no layer or the clipping no number.
+
+    Example:
+        >>> pointer = Pointer(tanh_clipping=10.0)
+        >>> query, value = keras.ops.ones((2, 3, 7)), keras.ops.ones((2, 5, 11))
+        >>> pointer(query, value).shape
+        (2, 3, 5)
+
+    References:
+        Vinyals, Fortunato and Jaitly, 2015, section 2.3, arXiv:1506.03134.
+        Bello et al., 2016, sections 3 and A.1 (glimpse, clipping), arXiv:1611.09940.
+    """
+
+    def __init__(self, score="additive", tanh_clipping=None, glimpse=None, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.score = scores.get(score)
+        self.tanh_clipping = None if tanh_clipping is None else check_clipping(tanh_clipping)
+        self.glimpse = get_glimpse(glimpse)
+
+    def build(self, query_shape, value_shape):
+        check_attention_shapes(query_shape, value_shape, value_shape)
+        if self.glimpse is not None:
+            build_part(self.glimpse, query_shape, value_shape)
+            query_shape = self.glimpse.compute_output_shape(query_shape, value_shape)
+        build_part(self.score, query_shape, value_shape)
+        self.built = True
+
+    def call(self, query, value, query_mask=None, value_mask=None, attention_mask=None, training=None):
+        masks = {"query_mask": query_mask, "value_mask": value_mask, "attention_mask": attention_mask}
+        query, value, _, mask = masked_inputs(query, value, value, **masks)
+        if self.glimpse is not None:
+            query = self.glimpse(query, value, **masks, training=training)
+        logits = self.score(query, value)  # (B, ..., T, S)
+        if self.tanh_clipping is not None:
+            logits = clip_scores(logits, self.tanh_clipping)
+        return mask_scores(logits, mask)
+
+    def compute_output_shape(self, query_shape, value_shape):
+        return (*query_shape[:-1], value_shape[-2])
+
+    def compute_output_spec(self, query, value, query_mask=None, value_mask=None, attention_mask=None, training=None):
+        check_attention_shapes(query.shape, value.shape, value.shape)
+        dtype = keras.backend.result_type(self.compute_dtype, "float32")
+        return keras.KerasTensor(self.compute_output_shape(query.shape, value.shape), dtype=dtype)
+
+    def compute_mask(self, query, previous_mask):
+        """The query's mask: there is one row of logits for each query."""
+        return previous_mask
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "score": config_of(self.score),
+            "tanh_clipping": self.tanh_clipping,
+            "glimpse": None if self.glimpse is None else config_of(self.glimpse),
+        }
+
+
+def check_clipping(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(
+            f"`tanh_clipping` must be a number above 0, or `None`. Received: {value!r} of type {type(value).__name__}."
+        )
+    if not value > 0:
+        raise ValueError(f"`tanh_clipping` must be a number above 0. Received: {value!r}. Pass `None` for no clipping.")
+    return value
+
+
+def get_glimpse(glimpse):
+    """The layer that `glimpse` is, or the layer of its config."""
+    if isinstance(glimpse, dict):
+        glimpse = keras.saving.deserialize_keras_object(glimpse)
+    if glimpse is not None and not isinstance(glimpse, keras.layers.Layer):
+        raise TypeError(
+            f"`glimpse` must be an attention layer, or `None`. Received: {glimpse!r} of type {type(glimpse).__name__}. "
+            'Pass for example `SoftAttention(score="additive")`.'
+        )
+    return glimpse

@@ -1,0 +1,79 @@
+"""Encoders and recurrent decoders by name, for models that take either a name or a layer."""
+
+import keras
+from keras import ops
+
+from keras_attention.layers import TransformerEncoderBlock
+from keras_attention.ops.lookup import get_by_name
+from keras_attention.ops.random import split_seed
+
+HEADS = 8  # of the "transformer"
+
+
+def get_encoder(encoder, hidden_dim, num_layers, dropout, seed, dtype):
+    """The layers `(B, S, D)` -> `(B, S, E)`, one after the other, of "lstm", "transformer", a layer or its config."""
+    if encoder == "lstm":
+        return lstm_encoder(hidden_dim, num_layers, dtype)
+    if encoder == "transformer":
+        return transformer_encoder(hidden_dim, num_layers, dropout, seed, dtype)
+    return [get_by_name(encoder, {}, keras.layers.Layer, "encoder")]
+
+
+def lstm_encoder(hidden_dim, num_layers, dtype):
+    """A stack of LSTM layers. Without cuDNN, whose kernel takes no gaps in the mask and cannot be compiled by XLA."""
+    options = {"return_sequences": True, "use_cudnn": False, "dtype": dtype}
+    return [keras.layers.LSTM(hidden_dim, name=f"encoder_{index}", **options) for index in range(num_layers)]
+
+
+def transformer_encoder(hidden_dim, num_layers, dropout, seed, dtype):
+    """A stack of pre-LN blocks without positions, and the last normalization."""
+    if hidden_dim % HEADS:
+        raise ValueError(
+            f'`hidden_dim` must be a multiple of {HEADS}, the heads of the encoder "transformer". Received: {hidden_dim}. '
+            "Choose another width, or pass an encoder of your own, such as a `TransformerEncoderBlock`."
+        )
+    options = {"num_heads": HEADS, "intermediate_dim": 4 * hidden_dim, "dropout": dropout, "normalize_first": True}
+    blocks = [
+        TransformerEncoderBlock(seed=each, dtype=dtype, name=f"encoder_{index}", **options)
+        for index, each in enumerate(split_seed(seed, num_layers))
+    ]
+    return [*blocks, keras.layers.LayerNormalization(epsilon=1e-6, dtype=dtype, name="encoder_norm")]
+
+
+def get_decoder(decoder, hidden_dim, dtype):
+    """The recurrent layer that "lstm", "gru", a layer or its config stands for."""
+    options = {"return_sequences": True, "return_state": True, "use_cudnn": False, "dtype": dtype, "name": "recurrent"}
+    makers = {
+        "lstm": lambda: keras.layers.LSTM(hidden_dim, **options),
+        "gru": lambda: keras.layers.GRU(hidden_dim, **options),
+    }
+    decoder = get_by_name(decoder, makers, keras.layers.Layer, "decoder")
+    if not (getattr(decoder, "return_sequences", False) and getattr(decoder, "return_state", False)):
+        raise ValueError(
+            "`decoder` must be a recurrent layer that returns its outputs and its states. Received: "
+            f"{decoder!r}. Make it with `return_sequences=True, return_state=True`."
+        )
+    return decoder
+
+
+class Recurrence(keras.layers.Layer):
+    """A recurrent layer over any number of steps; Keras' own cannot run over none.
+
+    `inputs (B, T, D)`, list of states `(B, U)` -> outputs `(B, T, U)`, list of the states after the last step.
+    """
+
+    def __init__(self, layer, **kwargs):
+        super().__init__(**kwargs)
+        self.layer = layer
+
+    def build(self, inputs_shape, states_shape):
+        self.layer.build(inputs_shape)
+        self.built = True
+
+    def call(self, inputs, states):
+        B, T, D = ops.shape(inputs)
+        if not isinstance(T, int) or T == 0:
+            longer = ops.concatenate([inputs, ops.zeros((B, 1, D), inputs.dtype)], axis=1)
+            inputs = longer[:, : 1 if isinstance(T, int) else ops.maximum(T, 1)]
+        outputs, *states = self.layer(inputs, initial_state=states)
+        return outputs[:, :T], states

@@ -1,0 +1,336 @@
+"""The Pointer Network: from a source of any length to a sequence of its positions."""
+
+import inspect
+
+import keras
+from keras import ops
+
+from keras_attention import scores
+from keras_attention.decoding import constraints
+from keras_attention.layers import Pointer
+from keras_attention.layers.pointer import check_clipping, get_glimpse
+from keras_attention.models.encoders import Recurrence, get_decoder, get_encoder
+from keras_attention.models.points import check_indices, check_points
+from keras_attention.models.sequence_model import SequenceModel, shift_right
+from keras_attention.ops.lookup import config_of
+from keras_attention.ops.random import split_seed
+from keras_attention.ops.shapes import check_positive_integer, check_rate
+from keras_attention.tokens import PAD
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class PointerNetwork(SequenceModel):
+    """Encoder, recurrent decoder and a pointer: the answer is a sequence of positions of the source.
+
+        elements = [outside, embedding(source[1]), ..., embedding(source[S])]      (S + 1 of them)
+        memory   = encoder(elements)
+        hidden[t] = decoder(elements[indices[t - 1]], hidden[t - 1])               indices[0] = 0: the start
+        logits[t] = pointer(hidden[t], memory)                                     over the end and the S positions
+
+    Indices count from 1. The index 0 is what stands outside of the source: the start, the end and the padding of an
+    answer; its one element is learned. The decoder reads what was pointed at before, not how, so in training all steps go
+    through one call. The paper starts the decoder from the encoder's last state; here from a projection of the memory's
+    mean, which every encoder has.
+
+    The logits are those of the model under its constraint: what may not come next has LOWEST, in training as in
+    decoding, so the loss, `generate`, `log_probability` and the served answers speak of one distribution.
+
+    Args:
+        feature_dim: Integer F, features of a source position; 2 for points in the plane.
+        encoder: "lstm"; "transformer", whose pre-LN blocks know no positions, so that the order of the source is no
+            information; or a layer `(B, S, D)` -> `(B, S, E)`, such as `Bidirectional(LSTM(64, return_sequences=True))`.
+            A layer whose call takes `mask` gets the mask of the source.
+        decoder: "lstm", "gru", or a recurrent Keras layer with `return_sequences=True, return_state=True`.
+        hidden_dim: Integer D, width of embedding, encoder and decoder; with "transformer" a multiple of 8, its heads.
+        num_layers: Integer, layers of the encoder, where it is a name.
+        score: A name ("additive", ...) or a `Score`, of the pointer.
+        tanh_clipping: Number or `None`, as in `Pointer`.
+        glimpse: Attention layer or `None`, as in `Pointer`.
+        constraint: "permutation", "polygon", "triangles", a `Constraint` of `keras_attention.decoding`, or `None`.
+        dropout: Float in [0, 1), on the embeddings and on the output of the decoder, and in the blocks of "transformer".
+        seed: Integer seed of the dropouts, or `None`.
+        dtype: Name or policy of the layers, such as "mixed_bfloat16"; the logits are float32 in any case.
+        name, trainable: As in `keras.Model`.
+
+    Call arguments:
+        inputs: `{"source": (B, S, F), "source_mask": (B, S), "target": (B, T)}`: floats, booleans (True = a real position)
+            and int32 indices, the wanted answer shifted right behind a start 0: `[0, 3, 1, 2]` for the labels
+            `[3, 1, 2, 0]`.
+
+    Returns:
+        Float32 logits of shape `(B, T, S + 1)`, the end first. They carry the mask of the target: its first position and
+        all that are not 0.
+
+    Raises:
+        ValueError: If a size is not positive, a name is unknown or a layer does not fit.
+        TypeError: If an argument has the wrong type.
+
+    Example:
+        >>> model = PointerNetwork(encoder="transformer", hidden_dim=16, constraint="permutation")
+        >>> points = [[[0.1, 0.2], [0.9, 0.4], [0.3, 0.8]]]
+        >>> sorted(model.generate(points)[0].tolist())  # each point once, and the end
+        [0, 1, 2, 3]
+
+    References:
+        Vinyals, Fortunato and Jaitly, 2015, arXiv:1506.03134.
+        Bello et al., 2016, arXiv:1611.09940.
+    """
+
+    start_id = PAD
+    end_id = PAD
+
+    def __init__(
+        self,
+        feature_dim=2,
+        encoder="lstm",
+        decoder="lstm",
+        hidden_dim=128,
+        num_layers=1,
+        score="additive",
+        tanh_clipping=None,
+        glimpse=None,
+        constraint=None,
+        dropout=0.0,
+        seed=None,
+        dtype=None,
+        name=None,
+        trainable=True,
+    ):
+        check_rate("dropout", dropout)
+        feature_dim = check_positive_integer("feature_dim", feature_dim)
+        hidden_dim = check_positive_integer("hidden_dim", hidden_dim)
+        num_layers = check_positive_integer("num_layers", num_layers)
+        score, glimpse = scores.get(score), get_glimpse(glimpse)
+        tanh_clipping = None if tanh_clipping is None else check_clipping(tanh_clipping)
+        dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        self.constraint = constraints.get(constraint)
+        self.config = {
+            "feature_dim": feature_dim,
+            "encoder": encoder if isinstance(encoder, str) else config_of(encoder),
+            "decoder": decoder if isinstance(decoder, str) else config_of(decoder),
+            "hidden_dim": hidden_dim,
+            "num_layers": num_layers,
+            "score": config_of(score),
+            "tanh_clipping": tanh_clipping,
+            "glimpse": None if glimpse is None else config_of(glimpse),
+            "constraint": None if constraint is None else config_of(self.constraint),
+            "dropout": dropout,
+            "seed": seed,
+            "dtype": keras.saving.serialize_keras_object(dtype),
+        }
+
+        # === Layers ===
+        element_seed, encoder_seed, decoder_seed = split_seed(seed, 3)
+        self.embedding = keras.layers.Dense(hidden_dim, dtype=dtype, name="embedding")
+        self.outside = _Outside(dtype=dtype, name="outside")
+        self.element_dropout, self.hidden_dropout = (
+            keras.layers.Dropout(dropout, seed=seed, dtype=dtype, name=name)
+            for name, seed in (("element_dropout", element_seed), ("hidden_dropout", decoder_seed))
+        )
+        self.encoder = get_encoder(encoder, hidden_dim, num_layers, dropout, seed=encoder_seed, dtype=dtype)
+        self.decoder = Recurrence(get_decoder(decoder, hidden_dim, dtype), dtype=dtype, name="decoder")
+        self.initial_states = [
+            keras.layers.Dense(size, activation="tanh", dtype=dtype, name=f"initial_state_{index}")
+            for index, size in enumerate(keras.tree.flatten(self.decoder.layer.state_size))
+        ]
+        self.pointer = Pointer(score, tanh_clipping, glimpse, dtype=dtype, name="pointer")
+        self.choices = _Choices(self.constraint, dtype="float32", name="choices")
+        self.target_padding = _TargetPadding(dtype="float32", name="target_padding")
+
+        # === Functional graph ===
+        source = {
+            "source": keras.Input((None, feature_dim), dtype="float32", name="source"),
+            "source_mask": keras.Input((None,), dtype="bool", name="source_mask"),
+        }
+        target = keras.Input((None,), dtype="int32", name="target")
+        logits, _ = self.decode(target, self.initial_state(source))
+        logits = self.target_padding(target, logits)
+        super().__init__(inputs={**source, "target": target}, outputs=logits, name=name, trainable=trainable)
+        self.dtype_policy = dtype  # `compile` reads it to scale the loss in float16
+
+    # === Forward ===
+
+    def encode(self, source):
+        """The memory `(B, S + 1, E)` of `{"source": (B, S, F), "source_mask": (B, S)}`; position 0 is the end."""
+        return self._encode(source)[1]
+
+    def _encode(self, source):
+        """The elements `(B, S + 1, D)`, their memory `(B, S + 1, E)` and their mask `(B, S + 1)`."""
+        mask = source["source_mask"]
+        points = ops.where(mask[..., None], source["source"], 0.0)  # NaN in padding must not reach a gradient
+        elements = self.element_dropout(self.outside(self.embedding(points)))
+        mask = ops.pad(mask, ((0, 0), (1, 0)), constant_values=True)
+        memory = elements
+        for layer in self.encoder:
+            takes_mask = "mask" in inspect.signature(layer.call).parameters
+            memory = layer(memory, **({"mask": mask} if takes_mask else {}))
+        return elements, memory, mask
+
+    def initial_state(self, source, max_length=None):
+        """State before the first step: elements, memory, mask, how often each position was chosen, the decoder's state."""
+        elements, memory, mask = self._encode(source)
+        real = ops.cast(mask[..., None], memory.dtype)
+        mean = ops.sum(ops.where(mask[..., None], memory, 0.0), axis=1) / ops.sum(real, axis=1)  # (B, E)
+        return {
+            "elements": elements,
+            "memory": memory,
+            "mask": source["source_mask"],
+            "counts": ops.zeros_like(source["source_mask"], dtype="int32"),
+            "recurrent": [dense(mean) for dense in self.initial_states],
+        }
+
+    def decode(self, target, state):
+        """Logits `(B, T, S + 1)` after each index of `target (B, T)`, and the state after all of them."""
+        ids = ops.cumsum(ops.ones_like(state["counts"]), axis=-1)  # (B, S): 1, 2, ..., S
+        pointed = ops.equal(target[..., None], ids[:, None])  # (B, T, S)
+        chosen = ops.concatenate([ops.equal(target[..., None], 0), pointed], axis=-1)  # (B, T, S + 1)
+        inputs = ops.matmul(ops.cast(chosen, state["elements"].dtype), state["elements"])  # (B, T, D)
+        hidden, recurrent = self.decoder(inputs, state["recurrent"])
+        pointed = ops.cast(pointed, "int32")
+        counts = state["counts"][:, None] + ops.cumsum(pointed, axis=1)
+        allowed = self.choices(state["mask"][:, None], counts, target)  # (B, T, S + 1)
+        logits = self.pointer(self.hidden_dropout(hidden), state["memory"], attention_mask=allowed)
+        return logits, {**state, "counts": state["counts"] + ops.sum(pointed, axis=1), "recurrent": recurrent}
+
+    def decode_step(self, tokens, state):
+        """Logits `(B, S + 1)` after the indices `tokens (B,)`, and the next state."""
+        logits, state = self.decode(tokens[:, None], state)
+        return logits[:, 0], state
+
+    def align(self, source, target):
+        """`alignment` as a function of tensors, to be called inside a graph: the probabilities `(B, T, S + 1)`."""
+        probabilities = ops.softmax(self(self.teacher_forcing(source, target), training=False), axis=-1)
+        return ops.where(self.target_mask(target)[..., None], probabilities, 0.0)
+
+    def teacher_forcing(self, source, target):
+        return {**source, "target": shift_right(target, self.start_id)}
+
+    def target_mask(self, target):
+        return _real_targets(shift_right(target, self.start_id))
+
+    # === Inputs ===
+
+    def check_source(self, inputs):
+        """`{"source", "source_mask"}` of such a dictionary, an array `(B, S, F)` or a list of B arrays `(n, F)`."""
+        return check_points(inputs, self.config["feature_dim"])
+
+    def check_target(self, target, source):
+        return check_indices(target, source["source_mask"])
+
+    def generate(self, inputs, max_length=None, sampler="greedy", return_scores=False):
+        """Indices for a batch of sources, by one compiled call.
+
+        Args:
+            inputs: Array `(B, S, F)`; or a list of B arrays `(n, F)`, each of a length of its own; or
+                `{"source": (B, S, F), "source_mask": (B, S)}`.
+            max_length: Integer L, length of the result. `None`: as many as the constraint can need for S positions, S + 1
+                unless it says otherwise.
+            sampler: As in every sequence model: "greedy", "beam", "sample" or an object.
+            return_scores: Boolean. Also return the scores as the sampler defines them.
+
+        Returns:
+            NumPy int32 indices `(B, L)`, counting from 1, with 0 for the end and after it; of a `BeamSearch` with
+            `num_results` n `(B, n, L)`, the best first. With `return_scores` `(indices, scores)`.
+
+        Raises:
+            ValueError: If shapes do not fit, a real point is not finite or the sampler is unknown.
+        """
+        source = self.check_source(inputs)
+        max_length = self._max_length(source, max_length)
+        return super().generate(source, max_length, sampler, return_scores)
+
+    def _max_length(self, source, max_length):
+        return self.constraint.max_length(source["source"].shape[1]) if max_length is None else max_length
+
+    # === Serving ===
+
+    def serving_signatures(self, max_length=None, sampler="greedy"):
+        """What `keras_attention.serving.export` writes: `point` and `score`, for any number of points.
+
+            point   points (B, S, F), lengths (B,) -> indices (B, L), probabilities (B, L), scores (B,)
+            score   points (B, S, F), lengths (B,), indices (B, T) -> scores (B,)
+
+        A row has `lengths[b]` points, the rest is padding. `probabilities[t]` is that of `indices[t]`, given the indices
+        before it, 0 after the end; the scores are those of the sampler and of `log_probability`.
+        """
+        feature_dim = self.config["feature_dim"]
+        inputs = {
+            "points": keras.KerasTensor((None, None, feature_dim), dtype="float32", name="points"),
+            "lengths": keras.KerasTensor((None,), dtype="int32", name="lengths"),
+        }
+
+        def source_of(points, lengths):
+            mask = ops.arange(ops.shape(points)[1], dtype="int32") < lengths[:, None]
+            return {"source": points, "source_mask": mask}
+
+        def point(points, lengths):
+            source = source_of(points, lengths)
+            length = self.constraint.max_length(ops.shape(points)[1]) if max_length is None else max_length
+            indices, scores = self.search(source, length, sampler)
+            return {"indices": indices, "probabilities": self._probabilities(source, indices), "scores": scores}
+
+        def score(points, lengths, indices):
+            return {"scores": self.score(source_of(points, lengths), indices)}
+
+        indices = keras.KerasTensor((None, None), dtype="int32", name="indices")
+        return {"point": (point, inputs), "score": (score, {**inputs, "indices": indices})}
+
+    def _probabilities(self, source, indices):
+        """The probability of each index `(B, L)` or `(B, n, L)`, given those before it; 0 after the end."""
+        shape = ops.shape(indices)
+        if len(shape) == 3:
+            source = keras.tree.map_structure(lambda tensor: ops.repeat(tensor, shape[1], axis=0), source)
+            indices = ops.reshape(indices, (shape[0] * shape[1], shape[2]))
+        gained = ops.exp(self.token_log_probabilities(source, indices))
+        return ops.reshape(ops.where(self.target_mask(indices), gained, 0.0), shape)
+
+    # === Config ===
+
+    def get_config(self):
+        return {**self.config, "name": self.name, "trainable": self.trainable}
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        return cls(**config)
+
+
+def _real_targets(target):
+    """Mask `(B, T)` of a shifted target: `[[0, 3, 1, 0]]` -> `[[True, True, True, False]]`; the first is the start."""
+    is_first = ops.equal(ops.cumsum(ops.ones_like(target), axis=-1), 1)
+    return ops.logical_or(is_first, ops.not_equal(target, PAD))
+
+
+class _Outside(keras.layers.Layer):
+    """Puts one learned vector before the others: `(B, S, D)` -> `(B, S + 1, D)`."""
+
+    def build(self, inputs_shape):
+        self.vector = self.add_weight(name="vector", shape=(inputs_shape[-1],), initializer="glorot_uniform")
+
+    def call(self, inputs):
+        B, _, D = ops.shape(inputs)
+        return ops.concatenate([ops.broadcast_to(self.vector, (B, 1, D)), inputs], axis=1)
+
+
+class _Choices(keras.layers.Layer):
+    """The constraint as a layer, within which `==` compares tensors, also while the functional graph is built."""
+
+    def __init__(self, constraint, **kwargs):
+        super().__init__(**kwargs)
+        self.constraint = constraint
+
+    def call(self, mask, counts, last):
+        return self.constraint(mask, counts, last)
+
+
+class _TargetPadding(keras.layers.Layer):
+    """The logits as they are, with the mask of their shifted target, by which losses and metrics leave out padding."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+
+    def call(self, target, logits):
+        return logits
+
+    def compute_mask(self, target, previous_mask):
+        return _real_targets(target)

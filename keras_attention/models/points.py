@@ -1,0 +1,88 @@
+"""What a pointer network reads, as arrays: points `(B, S, F)` with a mask, and the indices of an answer."""
+
+import numbers
+
+import numpy as np
+from keras import ops
+
+from keras_attention.models.sequence_model import take_input
+
+
+def check_points(inputs, feature_dim):
+    """`{"source": float32 (B, S, F), "source_mask": bool (B, S)}`, after checking rank, width, mask and numbers.
+
+    Args:
+        inputs: Such a dictionary, the mask in it or not; an array `(B, S, F)`; or a list of B arrays `(n, F)`, which are
+            padded: `[[[1.0], [2.0]], [[3.0]]]` -> `[[[1.0], [2.0]], [[3.0], [0.0]]]` with `[[True, True], [True, False]]`.
+        feature_dim: Integer F.
+    """
+    mask = inputs.get("source_mask") if isinstance(inputs, dict) else None
+    points = take_input(inputs, "source") if isinstance(inputs, dict) else inputs
+    if isinstance(points, list | tuple) and len({len(row) for row in points}) > 1:
+        if mask is not None:
+            raise ValueError(
+                "`source_mask` belongs to an array `(B, S, F)`. Received it beside a list of arrays of the lengths "
+                f"{[len(row) for row in points]}, whose padding is masked by itself. Leave it out."
+            )
+        lengths = np.array([len(row) for row in points])
+        mask = np.arange(lengths.max()) < lengths[:, None]
+        points = pad_rows(points, feature_dim)
+    points = ops.convert_to_numpy(points)
+    if points.ndim != 3 or points.shape[-1] != feature_dim:
+        raise ValueError(
+            f"`source` must have shape (B, S, {feature_dim}), S positions of {feature_dim} features. Received shape "
+            f"{points.shape}. Wrap a single source in a list, or make the model with another `feature_dim`."
+        )
+    mask = np.ones(points.shape[:2], "bool") if mask is None else ops.convert_to_numpy(mask)
+    if mask.shape != points.shape[:2] or mask.dtype != "bool":
+        raise ValueError(
+            f"`source_mask` must be boolean of shape (B, S), here {points.shape[:2]} (True = a real position). Received "
+            f"shape {mask.shape} and dtype {mask.dtype}."
+        )
+    if not np.isfinite(points[mask]).all():
+        row, position = np.argwhere(mask & ~np.isfinite(points).all(axis=-1))[0]
+        raise ValueError(
+            f"The features of real positions must be finite. Received {points[row, position].tolist()} at position "
+            f"{position + 1} of row {row}. Mask the position, or clean the data."
+        )
+    return {"source": points.astype("float32"), "source_mask": mask}
+
+
+def pad_rows(rows, feature_dim):
+    """Arrays `(n, F)` of their own lengths as one array `(B, S, F)` with zeros after the end of each."""
+    rows = [np.reshape(row, (0, feature_dim)) if len(row) == 0 else np.asarray(row) for row in rows]
+    if any(row.ndim != 2 or row.shape[1] != feature_dim for row in rows):
+        raise ValueError(
+            f"Each source of a list must have shape (n, {feature_dim}). Received shapes {[row.shape for row in rows]}."
+        )
+    longest = max(map(len, rows))
+    return np.stack([np.pad(row, ((0, longest - len(row)), (0, 0))) for row in rows])
+
+
+def check_indices(indices, mask):
+    """`indices` as int32 `(B, T)`, after checking that each is 0 or the position, from 1, of a real point of `mask`."""
+    if isinstance(indices, list | tuple):
+        lengths = {len(row) for row in indices if not isinstance(row, numbers.Number)}
+        if len(lengths) > 1:
+            raise ValueError(
+                f"The rows of `target` must be of one length. Received rows of {[len(row) for row in indices]} indices. "
+                "Pad them with 0, for example with `keras.utils.pad_sequences(indices, padding='post')`."
+            )
+    indices = ops.convert_to_numpy(indices)
+    if indices.ndim != 2 or (indices.size and not np.issubdtype(indices.dtype, np.integer)):
+        raise ValueError(
+            "`target` must be integer indices of shape (B, T), padded with 0. Received shape "
+            f"{indices.shape} and dtype {indices.dtype}. Wrap a single answer in a list: `[indices]`."
+        )
+    if len(indices) == len(mask):
+        B, S = mask.shape
+        known = np.concatenate([np.ones((B, 1), "bool"), mask], axis=1)  # (B, S + 1)
+        outside = (indices < 0) | (indices > S)
+        wrong = outside | ~np.take_along_axis(known, np.where(outside, 0, indices), axis=1)
+        if wrong.any():
+            row, step = np.argwhere(wrong)[0]
+            raise ValueError(
+                f"`target` must hold 0 or the position, from 1, of a real point. Received {indices[row, step]} in row "
+                f"{row}, whose source has {int(mask[row].sum())} of {S} positions that are real."
+            )
+    return indices.astype("int32")
