@@ -16,7 +16,7 @@ def export(
     path,
     source_tokenizer=None,
     target_tokenizer=None,
-    max_length=64,
+    max_length=None,
     sampler="greedy",
     max_source_length=None,
     version=None,
@@ -26,20 +26,20 @@ def export(
 
     The model says what it can serve:
 
-        model.serving_signatures(max_length, sampler) -> {name: (function, {argument: keras.KerasTensor})}
+        model.serving_signatures(max_length=64, sampler="greedy") -> {name: (function, {argument: keras.KerasTensor})}
         function(argument=tensor) -> {output: tensor}
 
     Every signature is written under its name, for any batch size and any length that its shapes leave open. The first
-    is the default; without tokenisers it is also called `serving_default`. The models of this package have these, on
-    ids padded with 0:
+    is the default; without tokenisers it is also called `serving_default`. A Transformer has these, on ids padded with 0:
 
         translate_ids   source (B, S) -> tokens (B, max_length), scores (B,): the answer as the sampler finds it
         encode          source (B, S) -> encoded (B, S, D)
         score_ids       source (B, S), target (B, T) -> scores (B,): `model.log_probability`
         align_ids       source (B, S), target (B, T) -> weights (B, T, S): `model.alignment`
 
-    A target has no start symbol, and its end symbol is a token of it, as in the answers. With both tokenisers there is
-    text around the first signature, and around `score_ids` and `align_ids` if the model has them:
+    and a `PointerNetwork` has `point` and `score` on points; its `serving_signatures` describes them. A target has no start
+    symbol, and its end symbol is a token of it, as in the answers. With both tokenisers there is text around the first
+    signature, and around `score_ids` and `align_ids` if the model has them:
 
         serving_default text (B,) -> text (B,), and what the first signature returns beside `tokens`: scores (B,)
         score           source (B,), target (B,) -> scores (B,): the log-probability of the whole target, its end included
@@ -69,14 +69,16 @@ def export(
         target_tokenizer: `tf.Module` whose `detokenize(int32 (B, L))` returns strings `(B,)`; it gets the ids that the
             model returns, so it must end at the end symbol and drop padding. `score` and `align` also call `tokenize`,
             without start and end, and `align` calls `token_strings`. May be the same object.
-        max_length: Integer, the largest number of ids in an answer.
+        max_length: Integer, the largest number of ids in an answer. `None`: the model's own choice, 64 for a Transformer
+            and as many as an answer can have for a `PointerNetwork`.
         sampler: How an answer is found: "greedy", "beam", "sample" or an object of `keras_attention.decoding`, such as
             `BeamSearch(beam_width=5, num_results=3)`. A `Sample` gives each request another answer; a version that is
             loaded again begins again with the seed that the sampler had here.
-        max_source_length: Integer, the longest source in ids. A text that has more is cut to its first
-            `max_source_length` ids. Programs that send ids count them themselves: their rows are refused when they are
-            longer, padding included. Targets are then refused, as text too, if they have more than `max_length` ids,
-            since the score of a cut target would be that of another one. `None`: nothing is cut or refused.
+        max_source_length: Integer, the longest source in ids or points. A text that has more is cut to its first
+            `max_source_length` ids. Programs that send ids or points count them themselves: their rows are refused when
+            they are longer, padding included. Targets are then refused, as text too, if they have more than
+            `max_length` ids, where it is given, since the score of a cut target would be that of another one. `None`:
+            nothing is cut or refused.
         version: Integer from 1 on; must not exist. By default the number after the last one.
         warm_up_requests: List of dicts `{input name: value}` for `serving_default`, which TF Serving runs before it
             opens the version; see `write_warm_up_requests`.
@@ -96,13 +98,14 @@ def export(
         <tf.Tensor: shape=(1,), dtype=string, numpy=array([b'2015-03-03'], dtype=object)>
     """
     check_backend()
-    check_length("max_length", max_length)
-    if max_source_length is not None:
-        check_length("max_source_length", max_source_length)
-    signatures = own_signatures(model, max_length, decoding.get(sampler))
+    for name, length in (("max_length", max_length), ("max_source_length", max_source_length)):
+        if length is not None:
+            check_length(name, length)
+    lengths = {} if max_length is None else {"max_length": max_length}
+    signatures = own_signatures(model, sampler=decoding.get(sampler), **lengths)
     check_tokenizers(signatures, source_tokenizer, target_tokenizer)
     check_vocabularies(model, source_tokenizer, target_tokenizer)
-    limits = {} if max_source_length is None else {"source": max_source_length, "target": max_length}
+    limits = row_limits(max_source_length, max_length)
     path = os.path.abspath(path)
     target = os.path.join(path, str(free_version(path, version)))
     with new_folder(target) as folder:
@@ -125,13 +128,21 @@ def export(
     return target
 
 
+def row_limits(max_source_length, max_length):
+    """The longest row of each argument that has a limit: `7`, `None`  ->  `{"source": 7, "points": 7}`"""
+    if max_source_length is None:
+        return {}
+    limits = {"source": max_source_length, "points": max_source_length, "target": max_length, "indices": max_length}
+    return {argument: limit for argument, limit in limits.items() if limit is not None}
+
+
 def keyword_function(function, limits):
-    """`function(source=ids)` as a function of the one dict `{"source": ids}`, which refuses ids beyond the limits."""
+    """`function(source=ids)` as a function of the one dict `{"source": ids}`, which refuses rows beyond the limits."""
 
     def signature(inputs):
         for argument in set(inputs) & set(limits):
             limit = limits[argument]
-            rule = f"`{argument}` must have rows of at most {limit} ids, padding included. Send shorter ones."
+            rule = f"`{argument}` must have rows of a length of at most {limit}, padding included. Send shorter ones."
             tf.debugging.assert_less_equal(tf.shape(inputs[argument])[1], limit, rule)
         return function(**inputs)
 
@@ -143,14 +154,15 @@ def tensor_specs(inputs):
     return {argument: tf.TensorSpec(tensor.shape, tensor.dtype, name=argument) for argument, tensor in inputs.items()}
 
 
-def own_signatures(model, max_length, sampler):
+def own_signatures(model, **options):
     """What the model says it can serve."""
     if not hasattr(model, "serving_signatures"):
         raise TypeError(
-            "`model` must say what it can serve in `serving_signatures(max_length, sampler)`. Received an object of type "
-            f"{type(model).__name__} without that method. Add it, or write the model's call with `model.export(path)`."
+            "`model` must say what it can serve in `serving_signatures(max_length=64, sampler=...)`. Received an object of "
+            f"type {type(model).__name__} without that method. Add it, or write the model's call with "
+            "`model.export(path)`."
         )
-    return model.serving_signatures(max_length, sampler)
+    return model.serving_signatures(**options)
 
 
 def source_argument(signatures):

@@ -161,10 +161,10 @@ def test_a_text_beyond_the_limit_is_cut_in_every_signature(tokenizer, served):
 def test_ids_and_targets_beyond_the_limit_are_refused(served):
     long = np.full((1, MAX_SOURCE_LENGTH + 1), 5)
     for name, inputs in (("translate_ids", {}), ("encode", {}), ("score_ids", {"target": [[5]]})):
-        with pytest.raises(tf.errors.InvalidArgumentError, match="`source` must have rows of at most 31 ids"):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="`source` must have rows of a length of at most 31"):
             served(name, source=long, **inputs)
     for name in ("score", "align"):
-        with pytest.raises(tf.errors.InvalidArgumentError, match="`target` must have rows of at most 7 ids"):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="`target` must have rows of a length of at most 7"):
             served(name, source=["two"], target=["the lowest tower of the newest town"])
 
 

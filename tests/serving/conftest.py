@@ -52,7 +52,7 @@ class NextLetter(keras.Model):
         )
         return {"tokens": tokens, "scores": scores}
 
-    def serving_signatures(self, max_length, sampler):
+    def serving_signatures(self, max_length=64, sampler=None):
         inputs = {"source": keras.KerasTensor((None, None), "int32", name="source")}
         return {
             "translate_ids": (lambda source: self.translate(source, max_length), inputs),

@@ -139,7 +139,7 @@ def test_other_backends_are_told_how_to_export(model, tmp_path, monkeypatch):
 
 def test_model_without_signatures_is_an_error(tmp_path):
     with pytest.raises(
-        TypeError, match=r"serving_signatures\(max_length, sampler\)`\. Received an object of type Sequential"
+        TypeError, match=r"serving_signatures\(max_length=64, sampler=\.\.\.\)`\. Received an object of type Sequential"
     ):
         export(keras.Sequential(), tmp_path)
 
@@ -172,7 +172,7 @@ class OtherSignatures(keras.Model):
         self.build(())
         self.signatures = signatures
 
-    def serving_signatures(self, max_length, sampler):
+    def serving_signatures(self, max_length=64, sampler=None):
         return self.signatures
 
 
@@ -194,7 +194,7 @@ class TableSearch(keras.Model):
         start = ops.ones((ops.shape(source)[0],), dtype="int32")
         return dict(zip(("tokens", "scores"), sampler(step, (), start, max_length), strict=True))
 
-    def serving_signatures(self, max_length, sampler):
+    def serving_signatures(self, max_length=64, sampler=None):
         source = keras.KerasTensor((None, None), "int32", name="source")
         return {"translate_ids": (lambda source: self.search(source, max_length, sampler), {"source": source})}
 
@@ -238,7 +238,9 @@ def test_texts_beyond_the_limit_are_cut_and_ids_are_refused(model, tokenizer, tm
     np.testing.assert_allclose(scores, np.array([4, 3, 1]) * LOG_HALF, rtol=1e-6)
     for name in ("translate_ids", "encode"):
         assert len(signatures[name](source=tf.ones((2, 3), tf.int32))) > 0
-        with pytest.raises(tf.errors.InvalidArgumentError, match="`source` must have rows of at most 3 ids, padding"):
+        with pytest.raises(
+            tf.errors.InvalidArgumentError, match="`source` must have rows of a length of at most 3, padding"
+        ):
             signatures[name](source=tf.ones((2, 4), tf.int32))
 
 
