@@ -1,8 +1,9 @@
 """Times this package beside others: python benchmarks/run.py [NAME ...]
 
-Names: import_time, attention, training_step, greedy_decoding; without one, all of them. Every contender runs in a
-process of its own, with two threads, and they take turns. "ours / its" is the median over the rounds of our time over
-the contender's in the same round: below 1 we are faster. "CPU" is the time of all threads together.
+Names: import_time, attention, training_step, greedy_decoding, pointer_network; without one, all of them. Every
+contender runs in a process of its own, with two threads, and they take turns. "ours / its" is the median over the
+rounds of our time over the contender's in the same round: below 1 we are faster. "CPU" is the time of all threads
+together.
 """
 
 import argparse
@@ -16,7 +17,7 @@ import sys
 
 from side_by_side import ENVIRONMENT, compare
 
-NAMES = ("import_time", "attention", "training_step", "greedy_decoding")
+NAMES = ("import_time", "attention", "training_step", "greedy_decoding", "pointer_network")
 VARIABLES = (*ENVIRONMENT, "TF_ENABLE_ONEDNN_OPTS", "TF_XLA_FLAGS", "XLA_FLAGS", "MALLOC_MMAP_THRESHOLD_", "LD_PRELOAD")
 
 
@@ -31,7 +32,8 @@ def main():
             if size not in comparison.sizes:
                 continue
             print(f"\n{name}: {comparison.title.format(**comparison.sizes[size])}", flush=True)
-            times, missing = compare(comparison, size, rounds, {"torch": arguments.torch_python})
+            pythons = {name: arguments.torch_python for name in comparison.contenders if name.startswith("torch")}
+            times, missing = compare(comparison, size, rounds, pythons)
             print(table(comparison, size, times, missing), flush=True)
 
 

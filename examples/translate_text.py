@@ -108,7 +108,7 @@ def train(arguments, parser):
             num_heads=4,
             hidden_dim=128,
             intermediate_dim=256,
-            dropout=0.25,
+            dropout=0.3,
             attention_dropout=0.0,
             normalize_first=True,
             tie_embeddings=True,

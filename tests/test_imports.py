@@ -37,8 +37,11 @@ HEAVY = {
     "tensorflow_serving": ("serving/",),
     "babel": ("data/",),
     "matplotlib": ("visualization/",),
+    "pyvrp": ("data/",),
     "sacrebleu": ("training/",),
+    "scipy": ("data/",),
     "sentencepiece": ("data/",),
+    "shapely": ("data/", "training/"),
 }
 
 

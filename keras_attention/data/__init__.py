@@ -1,19 +1,41 @@
-"""Data on TensorFlow: tokenisers, batches of pairs, and data sets that register with TensorFlow Datasets on import."""
+"""Data on TensorFlow: tokenisers, batches of pairs and points, and data sets that register with TFDS on import."""
 
+from keras_attention.data.builders.convex_hull import ConvexHull, convex_hulls
+from keras_attention.data.builders.delaunay import Delaunay, delaunay_triangulations
 from keras_attention.data.builders.localized_dates import LocalizedDates, LocalizedDatesConfig
 from keras_attention.data.builders.parallel_text import ParallelText, load_parallel_text
+from keras_attention.data.builders.point_sets import PointsConfig
+from keras_attention.data.builders.sorting import Sorting, ascending_orders
+from keras_attention.data.builders.tsp import PyVRP, Tsp, TspConfig, shortest_tours
 from keras_attention.data.pairs import evaluation_batches, training_batches
+from keras_attention.data.point_files import read_points, write_points
+from keras_attention.data.points import point_batches, point_dataset
 from keras_attention.data.subwords import SubwordTokenizer
 from keras_attention.data.text import CharacterTokenizer, Tokenizer
 
 __all__ = [
     "CharacterTokenizer",
+    "ConvexHull",
+    "Delaunay",
     "LocalizedDates",
     "LocalizedDatesConfig",
     "ParallelText",
+    "PointsConfig",
+    "PyVRP",
+    "Sorting",
     "SubwordTokenizer",
     "Tokenizer",
+    "Tsp",
+    "TspConfig",
+    "ascending_orders",
+    "convex_hulls",
+    "delaunay_triangulations",
     "evaluation_batches",
     "load_parallel_text",
+    "point_batches",
+    "point_dataset",
+    "read_points",
+    "shortest_tours",
     "training_batches",
+    "write_points",
 ]

@@ -11,6 +11,7 @@ from keras_attention.ops.lookup import get_by_name
 from keras_attention.ops.shapes import check_positive_integer
 
 
+@keras.saving.register_keras_serializable(package="keras_attention")
 class Constraint:
     """Base class of the constraints, and by itself the one that allows every real position and the end at any time.
 
@@ -62,12 +63,11 @@ class Constraint:
     def from_config(cls, config):
         return cls(**config)
 
-    # Equal ones are one: a search that was compiled for one serves the other.
     def __eq__(self, other):
         return type(self) is type(other) and self.get_config() == other.get_config()
 
     def __hash__(self):
-        return hash((type(self), *self.get_config().items()))
+        return hash(type(self))
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -117,7 +117,8 @@ class Polygon(Constraint):
 class Triangles(Constraint):
     """Triangles one after the other, the corners of each in increasing order; the end comes after a whole one only.
 
-    That a triangle comes twice, or crosses another, is not excluded.
+    That a triangle comes twice, or crosses another, is not excluded. A triangulation of n points has fewer than 2n
+    triangles: after 2n of them comes the end.
 
     Example:
         The first corner was 2: the second must leave room for a third.
@@ -128,20 +129,23 @@ class Triangles(Constraint):
     """
 
     def positions(self, mask, counts, last):
-        corner = ops.mod(ops.sum(counts, axis=-1), 3)[..., None]  # 0, 1 or 2: the next corner of its triangle
+        chosen = ops.sum(counts, axis=-1, keepdims=True)
+        corner = ops.mod(chosen, 3)  # 0, 1 or 2: the next corner of its triangle
         real = ops.cast(mask, "int32")
-        following = ops.sum(real, axis=-1, keepdims=True) - ops.cumsum(real, axis=-1)  # real positions after each
+        number = ops.sum(real, axis=-1, keepdims=True)
+        following = number - ops.cumsum(real, axis=-1)  # real positions after each
         ids = ops.cumsum(ops.ones_like(real), axis=-1)  # 1, 2, ..., S
         increasing = ops.logical_or(corner == 0, ids > last[..., None])
         has_room = following >= 2 - corner  # for the corners that are still to come
-        return ops.logical_and(mask, ops.logical_and(increasing, has_room))
+        fits = ops.logical_and(has_room, chosen < 6 * number)
+        return ops.logical_and(mask, ops.logical_and(increasing, fits))
 
     def end(self, mask, counts, last):
         chosen = ops.sum(counts, axis=-1)
         return ops.logical_and(chosen > 0, ops.mod(chosen, 3) == 0)
 
     def max_length(self, length):
-        """A triangulation of n points has fewer than 2n triangles."""
+        """Three corners for each of the 2n triangles, and the end."""
         return 6 * length + 1
 
 

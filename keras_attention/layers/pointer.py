@@ -1,5 +1,8 @@
 """Pointer: attention that stops after its first step, the scores themselves are the output."""
 
+import math
+import numbers
+
 import keras
 from keras import ops
 
@@ -110,13 +113,16 @@ class Pointer(keras.layers.Layer):
 
 
 def check_clipping(value):
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    """`value` as a `float`, after checking that it is a finite number above 0; NumPy's numbers count."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(
             f"`tanh_clipping` must be a number above 0, or `None`. Received: {value!r} of type {type(value).__name__}."
         )
-    if not value > 0:
-        raise ValueError(f"`tanh_clipping` must be a number above 0. Received: {value!r}. Pass `None` for no clipping.")
-    return value
+    if not 0 < value < math.inf:
+        raise ValueError(
+            f"`tanh_clipping` must be a finite number above 0. Received: {value!r}. Pass `None` for no clipping."
+        )
+    return float(value)
 
 
 def get_glimpse(glimpse):

@@ -6,6 +6,7 @@ from keras import ops
 from keras_attention.layers import TransformerEncoderBlock
 from keras_attention.ops.lookup import get_by_name
 from keras_attention.ops.random import split_seed
+from keras_attention.ops.shapes import sizes_differ
 
 HEADS = 8  # of the "transformer"
 
@@ -16,7 +17,20 @@ def get_encoder(encoder, hidden_dim, num_layers, dropout, seed, dtype):
         return lstm_encoder(hidden_dim, num_layers, dtype)
     if encoder == "transformer":
         return transformer_encoder(hidden_dim, num_layers, dropout, seed, dtype)
-    return [get_by_name(encoder, {}, keras.layers.Layer, "encoder")]
+    layer = get_by_name(encoder, {}, keras.layers.Layer, "encoder")
+    layer.supports_masking = True  # a `Sequential` says that it doesn't, and Keras warns of the mask that it is given
+    return [layer]
+
+
+def check_memory(memory, elements):
+    """Raises unless an encoder made a tensor `memory (B, S, E)` of `elements (B, S, D)`."""
+    shape = tuple(getattr(memory, "shape", ()))
+    if len(shape) != 3 or sizes_differ(shape[1], elements.shape[1]):
+        received = f"shape {shape}" if shape else type(memory).__name__
+        raise ValueError(
+            f"`encoder` must make one vector for each position, (B, S, D) -> (B, S, E). Received {received} of elements "
+            f"of shape {tuple(elements.shape)}. Make a recurrent layer with `return_sequences=True` alone."
+        )
 
 
 def lstm_encoder(hidden_dim, num_layers, dtype):
@@ -47,11 +61,12 @@ def get_decoder(decoder, hidden_dim, dtype):
         "lstm": lambda: keras.layers.LSTM(hidden_dim, **options),
         "gru": lambda: keras.layers.GRU(hidden_dim, **options),
     }
-    decoder = get_by_name(decoder, makers, keras.layers.Layer, "decoder")
-    if not (getattr(decoder, "return_sequences", False) and getattr(decoder, "return_state", False)):
+    decoder = get_by_name(decoder, makers, keras.layers.RNN, "decoder")
+    if not (decoder.return_sequences and decoder.return_state) or decoder.go_backwards:
         raise ValueError(
-            "`decoder` must be a recurrent layer that returns its outputs and its states. Received: "
-            f"{decoder!r}. Make it with `return_sequences=True, return_state=True`."
+            "`decoder` must be a recurrent layer that reads forward and returns its outputs and its states. Received: "
+            f"{decoder!r} with return_sequences={decoder.return_sequences}, return_state={decoder.return_state} and "
+            f"go_backwards={decoder.go_backwards}. Make it with `return_sequences=True, return_state=True`."
         )
     return decoder
 
@@ -59,11 +74,12 @@ def get_decoder(decoder, hidden_dim, dtype):
 class Recurrence(keras.layers.Layer):
     """A recurrent layer over any number of steps; Keras' own cannot run over none.
 
-    `inputs (B, T, D)`, list of states `(B, U)` -> outputs `(B, T, U)`, list of the states after the last step.
+    `inputs (B, T, D)`, list of states `(B, U)` -> outputs `(B, T, U)`, list of the states after the last step. The states
+    of stacked cells are one list, too.
     """
 
     def __init__(self, layer, **kwargs):
-        super().__init__(**kwargs)
+        super().__init__(dtype=layer.dtype_policy, **kwargs)
         self.layer = layer
 
     def build(self, inputs_shape, states_shape):
@@ -75,5 +91,6 @@ class Recurrence(keras.layers.Layer):
         if not isinstance(T, int) or T == 0:
             longer = ops.concatenate([inputs, ops.zeros((B, 1, D), inputs.dtype)], axis=1)
             inputs = longer[:, : 1 if isinstance(T, int) else ops.maximum(T, 1)]
+        states = keras.tree.pack_sequence_as(self.layer.state_size, states)
         outputs, *states = self.layer(inputs, initial_state=states)
-        return outputs[:, :T], states
+        return outputs[:, :T], keras.tree.flatten(states)

@@ -9,12 +9,13 @@ from keras_attention import scores
 from keras_attention.decoding import constraints
 from keras_attention.layers import Pointer
 from keras_attention.layers.pointer import check_clipping, get_glimpse
-from keras_attention.models.encoders import Recurrence, get_decoder, get_encoder
+from keras_attention.models.encoders import Recurrence, check_memory, get_decoder, get_encoder
 from keras_attention.models.points import check_indices, check_points
 from keras_attention.models.sequence_model import SequenceModel, shift_right
 from keras_attention.ops.lookup import config_of
 from keras_attention.ops.random import split_seed
 from keras_attention.ops.shapes import check_positive_integer, check_rate
+from keras_attention.ops.softmax import at_least_float32
 from keras_attention.tokens import PAD
 
 
@@ -128,9 +129,9 @@ class PointerNetwork(SequenceModel):
             for name, seed in (("element_dropout", element_seed), ("hidden_dropout", decoder_seed))
         )
         self.encoder = get_encoder(encoder, hidden_dim, num_layers, dropout, seed=encoder_seed, dtype=dtype)
-        self.decoder = Recurrence(get_decoder(decoder, hidden_dim, dtype), dtype=dtype, name="decoder")
+        self.decoder = Recurrence(get_decoder(decoder, hidden_dim, dtype), name="decoder")
         self.initial_states = [
-            keras.layers.Dense(size, activation="tanh", dtype=dtype, name=f"initial_state_{index}")
+            keras.layers.Dense(size, "tanh", dtype=self.decoder.dtype_policy, name=f"initial_state_{index}")
             for index, size in enumerate(keras.tree.flatten(self.decoder.layer.state_size))
         ]
         self.pointer = Pointer(score, tanh_clipping, glimpse, dtype=dtype, name="pointer")
@@ -164,13 +165,15 @@ class PointerNetwork(SequenceModel):
         for layer in self.encoder:
             takes_mask = "mask" in inspect.signature(layer.call).parameters
             memory = layer(memory, **({"mask": mask} if takes_mask else {}))
+        check_memory(memory, elements)
         return elements, memory, mask
 
     def initial_state(self, source, max_length=None):
         """State before the first step: elements, memory, mask, how often each position was chosen, the decoder's state."""
         elements, memory, mask = self._encode(source)
-        real = ops.cast(mask[..., None], memory.dtype)
-        mean = ops.sum(ops.where(mask[..., None], memory, 0.0), axis=1) / ops.sum(real, axis=1)  # (B, E)
+        real = mask[..., None]
+        total = ops.sum(ops.where(real, at_least_float32(memory), 0.0), axis=1)
+        mean = total / ops.sum(ops.cast(real, total.dtype), axis=1)  # (B, E)
         return {
             "elements": elements,
             "memory": memory,

@@ -1,11 +1,11 @@
 """What a pointer network reads, as arrays: points `(B, S, F)` with a mask, and the indices of an answer."""
 
-import numbers
-
 import numpy as np
 from keras import ops
 
 from keras_attention.models.sequence_model import take_input
+from keras_attention.ops.shapes import check_not_ragged
+from keras_attention.tokens import PAD
 
 
 def check_points(inputs, feature_dim):
@@ -18,16 +18,17 @@ def check_points(inputs, feature_dim):
     """
     mask = inputs.get("source_mask") if isinstance(inputs, dict) else None
     points = take_input(inputs, "source") if isinstance(inputs, dict) else inputs
-    if isinstance(points, list | tuple) and len({len(row) for row in points}) > 1:
+    check_not_ragged(source=points)
+    if len(set(lengths_of_rows(points))) > 1:
         if mask is not None:
             raise ValueError(
                 "`source_mask` belongs to an array `(B, S, F)`. Received it beside a list of arrays of the lengths "
-                f"{[len(row) for row in points]}, whose padding is masked by itself. Leave it out."
+                f"{lengths_of_rows(points)}, whose padding is masked by itself. Leave it out."
             )
-        lengths = np.array([len(row) for row in points])
+        lengths = np.array(lengths_of_rows(points))
         mask = np.arange(lengths.max()) < lengths[:, None]
         points = pad_rows(points, feature_dim)
-    points = ops.convert_to_numpy(points)
+    points = ops.convert_to_numpy(points).astype("float32")
     if points.ndim != 3 or points.shape[-1] != feature_dim:
         raise ValueError(
             f"`source` must have shape (B, S, {feature_dim}), S positions of {feature_dim} features. Received shape "
@@ -45,7 +46,12 @@ def check_points(inputs, feature_dim):
             f"The features of real positions must be finite. Received {points[row, position].tolist()} at position "
             f"{position + 1} of row {row}. Mask the position, or clean the data."
         )
-    return {"source": points.astype("float32"), "source_mask": mask}
+    return {"source": points, "source_mask": mask}
+
+
+def lengths_of_rows(rows):
+    """The lengths of what a list or tuple holds; of numbers, and of what is no list, none."""
+    return [len(row) for row in rows if hasattr(row, "__len__")] if isinstance(rows, list | tuple) else []
 
 
 def pad_rows(rows, feature_dim):
@@ -60,19 +66,25 @@ def pad_rows(rows, feature_dim):
 
 
 def check_indices(indices, mask):
-    """`indices` as int32 `(B, T)`, after checking that each is 0 or the position, from 1, of a real point of `mask`."""
-    if isinstance(indices, list | tuple):
-        lengths = {len(row) for row in indices if not isinstance(row, numbers.Number)}
-        if len(lengths) > 1:
-            raise ValueError(
-                f"The rows of `target` must be of one length. Received rows of {[len(row) for row in indices]} indices. "
-                "Pad them with 0, for example with `keras.utils.pad_sequences(indices, padding='post')`."
-            )
+    """`indices` as int32 `(B, T)`, after checking that they are positions, from 1, of real points of `mask`, then 0."""
+    if len(set(lengths_of_rows(indices))) > 1:
+        raise ValueError(
+            f"The rows of `target` must be of one length. Received rows of {lengths_of_rows(indices)} indices. "
+            "Pad them with 0, for example with `keras.utils.pad_sequences(indices, padding='post')`."
+        )
     indices = ops.convert_to_numpy(indices)
     if indices.ndim != 2 or (indices.size and not np.issubdtype(indices.dtype, np.integer)):
         raise ValueError(
             "`target` must be integer indices of shape (B, T), padded with 0. Received shape "
             f"{indices.shape} and dtype {indices.dtype}. Wrap a single answer in a list: `[indices]`."
+        )
+    indices = indices.astype("int64")
+    behind_end = (indices[:, 1:] != PAD) & (indices[:, :-1] == PAD)
+    if behind_end.any():
+        row, step = np.argwhere(behind_end)[0]
+        raise ValueError(
+            f"0 ends an answer: only 0 may follow it. Received `target` {indices[row].tolist()} in row {row}, with "
+            f"{indices[row, step + 1]} behind a 0. Positions count from 1."
         )
     if len(indices) == len(mask):
         B, S = mask.shape

@@ -54,6 +54,26 @@ def test_translate_text_goes_from_two_text_files_to_a_served_translation(tmp_pat
     assert len(result.stdout.splitlines()) == 3
 
 
+def test_pointer_geometry_goes_from_points_to_served_answers_and_reads_files(tmp_path):
+    output = tmp_path / "delaunay" / "smoke"
+    result = run("pointer_geometry.py", "--smoke", "--task", "delaunay", "--points", "3-5", "--output", tmp_path)
+    assert result.returncode == 0, result.stderr
+    for search in ("greedy", "beam 5"):
+        line = rf"^3 to 5 points, {search}: accuracy .*, triangle_coverage .*; 128 examples$"
+        assert re.search(line, result.stdout, flags=re.MULTILINE)
+    shared = re.search(r"gives (\d+) of (\d+) answers as the model does", result.stdout)
+    assert shared.group(1) == shared.group(2)
+    for file in ("model.keras", "answers.png", "pointer.png", "served/1/saved_model.pb"):
+        assert (output / file).is_file(), file
+
+    path = tmp_path / "points.txt"
+    path.write_text("0.5 0.5 0.1 0.2 0.9 0.3 output 1 2 3 \n0.9 0.9 0.1 0.2 0.9 0.3 output 1 2 3 \n")
+    result = run("pointer_geometry.py", "--smoke", "--task", "delaunay", "--output", tmp_path, "--evaluate", path)
+    assert result.returncode == 0, result.stderr
+    # Of three points there is one triangle.
+    assert "points.txt, greedy: accuracy" in result.stdout and "2 examples" in result.stdout
+
+
 @pytest.mark.parametrize(
     "arguments, environment, message",
     [

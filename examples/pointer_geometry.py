@@ -1,0 +1,217 @@
+"""Pointer networks for geometry: convex hulls, Delaunay triangulations, tours and sorting, from data to SavedModel.
+
+    pip install '.[plots,geometry]'                                # in the project's folder
+    python examples/pointer_geometry.py                            # hulls of 5 points, minutes on two cores
+    python examples/pointer_geometry.py --task tsp --points 10
+    python examples/pointer_geometry.py --points 5-20 --test-points 10 20 50
+    python examples/pointer_geometry.py --evaluate FILE            # in the format of the paper's files, by that model
+    python examples/pointer_geometry.py --smoke                    # the same path in seconds, learning little
+
+The points of every example come sorted by x, so that the order of an answer is a rule about places: a hull and a tour
+begin at the leftmost point, the corners of a triangle run from left to right.
+"""
+
+import dataclasses
+import pathlib
+import time
+from collections.abc import Callable
+
+from command_line import BEGAN, example_parser, jit_compile, positive_integer, set_up, strategy_scope
+
+# isort: split
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_attention import data, serving, training, visualization
+from keras_attention.decoding import BeamSearch
+from keras_attention.models import PointerNetwork
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """What is asked of the points: data, what an answer may be, how it is judged and drawn, how a file writes it."""
+
+    builder: type
+    config: type
+    constraint: str
+    evaluate: Callable
+    plot: Callable | None
+    is_closed: bool = True
+    feature_dim: int = 2
+    order: str = "sorted"
+
+
+TASKS = {
+    "hull": Task(data.ConvexHull, data.PointsConfig, "polygon", training.evaluate_hulls, visualization.plot_polygons),
+    "delaunay": Task(
+        data.Delaunay,
+        data.PointsConfig,
+        "triangles",
+        training.evaluate_triangulations,
+        visualization.plot_triangulations,
+        is_closed=False,
+    ),
+    "tsp": Task(data.Tsp, data.TspConfig, "permutation", training.evaluate_tours, visualization.plot_polygons),
+    "sort": Task(
+        data.Sorting,
+        data.PointsConfig,
+        "permutation",
+        training.evaluate_sequences,
+        plot=None,
+        is_closed=False,
+        feature_dim=1,
+        order="random",
+    ),
+}
+BEAM = BeamSearch(beam_width=5, length_penalty=0.0)
+
+
+def main():
+    parser = example_parser(__doc__, output="pointer", epochs=1, batch_size=128)
+    add = parser.add_argument
+    add("--task", choices=TASKS, default="hull", help="default: %(default)s")
+    add("--points", type=numbers_of_points, default="5", help="how many, such as 10 or 5-20 (default: %(default)s)")
+    add("--test-points", type=positive_integer, nargs="*", default=[], help="further tests, with as many points")
+    add("--examples", type=positive_integer, default=500_000, help="for training (default: %(default)s)")
+    add("--encoder", choices=("lstm", "transformer"), default="lstm", help="default: %(default)s")
+    add("--num-layers", type=positive_integer, default=1, help="of the encoder (default: %(default)s)")
+    add("--hidden-dim", type=positive_integer, default=128, help="default: %(default)s")
+    add("--learning-rate", type=float, default=3e-3, help="its peak (default: %(default)s)")
+    add("--evaluate", metavar="FILE", type=pathlib.Path, help="answer the examples of a file with the trained model")
+    arguments = set_up(parser)
+    task, output = TASKS[arguments.task], arguments.output / arguments.task
+    if arguments.smoke:
+        output, arguments.examples = output / "smoke", 512
+    if arguments.evaluate:
+        if not (output / "model.keras").exists():
+            parser.error(f"--evaluate needs a trained model, and {output} has none: run without --evaluate first")
+        examples = data.read_points(arguments.evaluate, closed=task.is_closed, width=task.feature_dim)
+        print_measures(task, keras.saving.load_model(output / "model.keras"), examples, arguments.evaluate.name)
+    else:
+        train(task, arguments, output)
+
+
+def train(task, arguments, output):
+    # === Data ===
+    splits = load(task, arguments.points, arguments.examples, output)
+    size = {"max_points": max(arguments.points), "drop_remainder": True}
+    examples = splits["train"].repeat(arguments.epochs).shuffle(50_000, seed=1)
+    batches = data.point_batches(examples, arguments.batch_size, **size)
+    validation = data.point_batches(splits["validation"].take(2000), 500, max_points=max(arguments.points))
+
+    # === Model ===
+    steps = len(batches)
+    with strategy_scope(arguments):
+        model = PointerNetwork(
+            task.feature_dim,
+            encoder=arguments.encoder,
+            hidden_dim=arguments.hidden_dim,
+            num_layers=arguments.num_layers,
+            constraint=task.constraint,
+            seed=1,
+        )
+        learning_rate = keras.optimizers.schedules.CosineDecay(
+            0.0, steps - steps // 20, warmup_target=arguments.learning_rate, warmup_steps=steps // 20
+        )
+        model.compile(
+            optimizer=keras.optimizers.Adam(learning_rate, global_clipnorm=1.0),
+            loss=training.SmoothedCrossentropy(),
+            metrics=[training.SequenceAccuracy()],
+            jit_compile=jit_compile(arguments),
+        )
+    print(f"{model.count_params():,} parameters, {len(splits['train']):,} examples, {steps:,} steps")
+
+    # === Train ===
+    parts = min(8, steps)  # validated so often
+    batches = batches.repeat().take(parts * (steps // parts))
+    model.fit(batches, epochs=parts, steps_per_epoch=steps // parts, validation_data=validation, shuffle=False)
+    model.save(output / "model.keras")
+    print(f"Trained after {time.monotonic() - BEGAN:.0f} s.")
+
+    # === Use ===
+    test = list(splits["test"].as_numpy_iterator())
+    answers = print_measures(task, model, test, describe(arguments.points))
+    for count in arguments.test_points:
+        more = load(task, range(count, count + 1), 1, output)
+        print_measures(task, model, list(more["test"].as_numpy_iterator()), f"{count} points")
+    draw(task, model, test, answers, output)
+
+    # === Export ===
+    version = serving.export(model, output / "served")
+    served = tf.saved_model.load(version).signatures["point"]
+    points = np.stack([example["points"] for example in test if len(example["points"]) == len(test[0]["points"])][:100])
+    indices = served(points=points, lengths=np.full(len(points), points.shape[1], "int32"))["indices"].numpy()
+    same = (indices == model.generate(points)).all(axis=1).sum()
+    print(f"The SavedModel in {version} gives {same} of {len(points)} answers as the model does.")
+    print(f"{time.monotonic() - BEGAN:.0f} s from the start. Everything lies in {output}.")
+
+
+def load(task, points, train_examples, output):
+    """The splits of the task's data set, prepared under `output`, each a `tf.data.Dataset`."""
+    tests = min(max(train_examples // 4, 64), 10_000)
+    settings = {
+        "points": points,
+        "train_examples": train_examples,
+        "validation_examples": tests,
+        "test_examples": tests,
+    }
+    if task.builder is not data.Sorting:
+        settings["order"] = "sorted"
+    if task.builder is data.Tsp and max(points) > 12:
+        settings["solver"] = data.PyVRP()
+    name = f"{points[0]}-{points[-1]}-{train_examples}"
+    builder = task.builder(config=task.config(name=name, **settings), data_dir=output / "data")
+    builder.download_and_prepare()
+    return builder.as_dataset()
+
+
+def answer(model, sources, sampler):
+    """Answers for a list of sources, all padded to the largest, so that one search is compiled."""
+    source = model.check_source(sources)
+    parts = range(0, len(sources), 500)
+    batches = [{name: array[start : start + 500] for name, array in source.items()} for start in parts]
+    return np.concatenate([model.generate(batch, sampler=sampler) for batch in batches])
+
+
+def print_measures(task, model, examples, name):
+    """Prints what the answers of greedy and of beam search are worth; returns the latter.
+
+    The points are sorted for a model that was trained so, and its answers count in the order of the examples again.
+    """
+    orders = [np.arange(len(example["points"])) for example in examples]
+    if task.order == "sorted":
+        orders = [np.lexsort(example["points"].T[::-1]) for example in examples]
+    sources = [example["points"][order] for example, order in zip(examples, orders, strict=True)]
+    for search, sampler in (("greedy", "greedy"), ("beam 5", BEAM)):
+        found = answer(model, sources, sampler)
+        answers = [np.append(order + 1, 0)[indices - 1] for order, indices in zip(orders, found, strict=True)]
+        measures = ", ".join(f"{key} {value:.4f}" for key, value in task.evaluate(examples, answers).items())
+        print(f"{name}, {search}: {measures}; {len(examples)} examples")
+    return np.array(answers)
+
+
+def draw(task, model, examples, answers, output):
+    """Pictures of the first answers over the truth, and of what the model points at in the first one."""
+    if task.plot is not None:
+        task.plot(examples[:8], answers[:8]).savefig(output / "answers.png", dpi=150)
+    first = {"source": examples[0]["points"][None], "target": answers[:1]}
+    probabilities = model.alignment(first)[0]  # (T, S + 1)
+    steps = [str(index) if index else "end" for index in answers[0]]
+    choices = ["end", *range(1, probabilities.shape[1])]
+    visualization.plot_attention(probabilities, steps, choices).savefig(output / "pointer.png", dpi=150)
+
+
+def numbers_of_points(text):
+    """`"10"`  ->  `range(10, 11)`, `"5-20"`  ->  `range(5, 21)`"""
+    first, _, last = text.partition("-")
+    return range(positive_integer(first), positive_integer(last or first) + 1)
+
+
+def describe(points):
+    return f"{points[0]} points" if len(points) == 1 else f"{points[0]} to {points[-1]} points"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+"""Files of geometric problems: a line for each example, plain or gzip.
+
+`x1 y1 x2 y2 ... output i j ... i `: the coordinates of all points, the word "output", and the answer as positions of
+points that count from 1. A hull or a tour ends with the position it starts with.
+
+Letters in shapes: n points, F coordinates of a point, m indices.
+"""
+
+import contextlib
+import gzip
+import os
+import pathlib
+
+import numpy as np
+
+from keras_attention.data.builders.parallel_text.lines import read_lines
+from keras_attention.data.pairs import check_size
+
+
+def read_points(path, closed=True, width=2):
+    """Examples from a file in the format in which the data sets of Pointer Networks were published.
+
+    The line `"0 0 0.5 0.25 1 0 0.5 1 output 1 3 4 1 "`  ->
+    `{"points": [[0, 0], [0.5, 0.25], [1, 0], [0.5, 1]], "indices": [1, 3, 4]}`
+
+    Args:
+        path: Path of the file; one whose name ends with `.gz` is decompressed. Several spaces count as one, spaces at
+            the end of a line, Windows line ends and empty lines do no harm.
+        closed: Boolean. True for hulls and tours, whose last index repeats the first one: the repetition is dropped.
+            False for triangulations and sorting, whose indices are taken as they are.
+        width: Integer F, number of coordinates of a point. The file does not say it.
+
+    Returns:
+        List of dictionaries, `"points"` float32 `(n, F)` and `"indices"` int32 `(m,)`. `point_batches` makes batches of
+        them, `point_dataset` a data set that can be shuffled.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: A line is malformed, not UTF-8, or the gzip file is damaged; the message has the file and the line.
+
+    References:
+        Vinyals, Fortunato and Jaitly, 2015, arXiv:1506.03134, section 3.
+    """
+    check_size("width", width)
+    path, examples = pathlib.Path(path), []
+    for number, line in enumerate(read_lines(path), start=1):
+        if line.strip():
+            with naming(f"{path}, line {number}"):
+                examples.append(parse(line.split(), closed, width))
+    return examples
+
+
+def write_points(path, examples, closed=True):
+    """Write examples into a file that `read_points` reads, whole or not at all.
+
+    `{"points": [[0, 0], [1, 0], [0.5, 1]], "indices": [1, 2, 3]}`  ->  the line `"0 0 1 0 0.5 1 output 1 2 3 1 \\n"`
+
+    Args:
+        path: Path of the file; one whose name ends with `.gz` is compressed. A file that is there is replaced when the
+            new one is whole. Missing folders are made.
+        examples: Iterable of dictionaries as `read_points` returns them, a `tf.data.Dataset` included. Coordinates are
+            written as float32, with so many digits that exactly the same numbers are read again.
+        closed: Boolean. True for hulls and tours, after whose last index the first one is written once more.
+
+    Raises:
+        ValueError: A coordinate is not finite, or an index is not a position of a point; the message has the number of
+            the example, counted from 0.
+    """
+    path = pathlib.Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + ".partial")
+    try:
+        with partial.open("wb") as plain, compressed(plain, path.suffix == ".gz") as file:
+            for number, example in enumerate(examples):
+                with naming(f"Example {number}"):
+                    file.write(line_of(example, closed).encode())
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def naming(place):
+    """Puts the place in front of an error: `"there must be ..."`  ->  `"hulls.txt, line 3: there must be ..."`"""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from error
+
+
+def compressed(file, is_gzip):
+    """The open file itself, or one that compresses into it, always to the same bytes."""
+    return gzip.GzipFile("", "wb", 6, file, mtime=0) if is_gzip else contextlib.nullcontext(file)
+
+
+def parse(fields, closed, width):
+    """`["0.5", "0", "1", "1", "output", "1", "2", "1"]`  ->  `{"points": [[0.5, 0], [1, 1]], "indices": [1, 2]}`"""
+    if "output" not in fields:
+        raise ValueError(
+            'the word "output" must stand between the coordinates and the indices. Received '
+            f'{len(fields)} fields without it, the last one "{fields[-1]}". Write `x1 y1 x2 y2 ... output i j ...`.'
+        )
+    middle = fields.index("output")
+    points = parse_points(fields[:middle], width)
+    return {"points": points, "indices": parse_indices(fields[middle + 1 :], len(points), closed)}
+
+
+def parse_points(fields, width):
+    """`["0.5", "0", "1", "1"]`, 2  ->  `[[0.5, 0], [1, 1]]`"""
+    if not fields or len(fields) % width:
+        raise ValueError(
+            f"there must be one point or more of {width} coordinates each. Received {len(fields)} coordinates. Complete "
+            "the line, or read points of another `width`."
+        )
+    try:
+        coordinates = np.array(list(map(float, fields)))
+    except ValueError as error:
+        raise ValueError(f"a coordinate must be a number; {error}. Write it such as 0.25.") from error
+    return finite(coordinates.reshape(-1, width))
+
+
+def parse_indices(fields, number_of_points, closed):
+    """`["3", "1", "2", "3"]`, 3, True  ->  `[3, 1, 2]`"""
+    try:
+        indices = list(map(int, fields))
+    except ValueError as error:
+        raise ValueError(f"an index must be a whole number; {error}. Write it such as 3.") from error
+    if closed:
+        if len(indices) < 2 or indices[0] != indices[-1]:
+            raise ValueError(
+                "a hull or a tour must end with the index it starts with. Received the indices "
+                f"{shown(indices)}. Repeat the first one, or read triangulations and sorting with `closed=False`."
+            )
+        indices.pop()
+    check_indices(indices, number_of_points)
+    return np.array(indices, "int32")
+
+
+def line_of(example, closed):
+    """`{"points": [[0.5, 0], [1, 1]], "indices": [1, 2]}`  ->  `"0.5 0 1 1 output 1 2 1 \\n"`"""
+    points, indices = np.asarray(example["points"]), np.asarray(example["indices"])
+    if points.ndim != 2 or points.size == 0 or indices.ndim != 1 or indices.dtype.kind not in "iu":
+        raise ValueError(
+            "`points` must have shape (n, F) with one point or more, and `indices` must be integers of shape (m,). "
+            f"Received points of shape {points.shape} and {indices.dtype} indices of shape {indices.shape}. Write one "
+            "example as one dictionary."
+        )
+    coordinates, indices = finite(points).ravel().tolist(), indices.tolist()
+    check_indices(indices, len(points))
+    indices += indices[:1] if closed else []
+    # Nine digits name each float32. The shortest name of one, read as a float64 first, can end up as its neighbour.
+    return "%.9g " * len(coordinates) % tuple(coordinates) + "output " + "%d " * len(indices) % tuple(indices) + "\n"
+
+
+def finite(points):
+    """Points as float32: `[[0.5, 0], [1, 1]]` passes, `[[0.5, nan], [1, 1e39]]` does not."""
+    with np.errstate(over="ignore"):
+        rounded = points.astype("float32")
+    is_finite = np.isfinite(rounded)
+    if not is_finite.all():
+        raise ValueError(
+            f"a coordinate must be finite in float32. Received {points[~is_finite][0]}. Mend the point or leave the "
+            "example out."
+        )
+    return rounded
+
+
+def check_indices(indices, number_of_points):
+    """`[3, 1, 2]`, 3 passes; `[]`, 3 and `[3, 0]`, 3 and `[4]`, 3 do not."""
+    if not indices or min(indices) < 1 or max(indices) > number_of_points:
+        raise ValueError(
+            f"there must be one index or more, each from 1 to {number_of_points}, the number of points. Received the "
+            f"indices {shown(indices)}. Count positions from 1."
+        )
+
+
+def shown(indices):
+    """A list as a message can hold it: `[1, 2, 3]`  ->  `"[1, 2, 3]"`"""
+    text = str(indices)
+    return text if len(text) <= 100 else f"{text[:60]} ... {text[-30:]}"

@@ -1,0 +1,90 @@
+"""Answers of a pointer network as lists of positions, and the share of them that is right as it stands.
+
+Letters in shapes: n points, m indices; L indices and the end, 0, with all after it.
+"""
+
+import numpy as np
+
+
+def evaluate_sequences(examples, answers):
+    """Share of answers that are the reference index for index, as for sorting.
+
+    `accuracy = number of answers that equal their reference / number of examples`
+
+    Where several sequences mean the same, take `evaluate_hulls`, `evaluate_tours` or `evaluate_triangulations`.
+
+    Args:
+        examples: Iterable of dictionaries, `"points"` `(n, ...)` and `"indices"` `(m,)`, as files and data sets have
+            them.
+        answers: As many sequences of indices: an integer array `(B, L)` as `model.generate` returns it, or a list of
+            arrays `(L,)` of any lengths. An answer ends before its first 0.
+
+    Returns:
+        Dictionary with the Python float `"accuracy"` in [0, 1].
+
+    Raises:
+        TypeError: If indices are not integers.
+        ValueError: If there is no example, not one answer for each, or an index is not a position of a point.
+
+    Example:
+        >>> examples = [{"points": [[0.7], [0.2]], "indices": [2, 1]}, {"points": [[0.5]], "indices": [1]}]
+        >>> evaluate_sequences(examples, [[2, 1, 0], [1, 0, 0]])
+        {'accuracy': 1.0}
+    """
+    return {"accuracy": share([answer == reference for _, answer, reference in compared(examples, answers)])}
+
+
+def compared(examples, answers):
+    """A list of `(points, answer, reference)`, an array and two lists of positions, for each example."""
+    examples, answers = list(examples), list(answers)
+    if not examples or len(examples) != len(answers):
+        raise ValueError(
+            f"There must be an example, and one answer for each. Received {len(examples)} examples and {len(answers)} "
+            "answers. Join the answers of all batches, such as by `[*batch_1, *batch_2]`."
+        )
+    triples = []
+    for example, answer in zip(examples, answers, strict=True):
+        points = np.asarray(example["points"], "float64")
+        reference = checked_positions(example["indices"], len(points))
+        triples.append((points, checked_positions(answer, len(points)), reference))
+    return triples
+
+
+def checked_positions(indices, number_of_points):
+    """`positions`, each from 1 to the number of points."""
+    found = positions(indices)
+    if found and max(found) > number_of_points:
+        raise ValueError(
+            f"Indices must be from 1 to {number_of_points}, the number of points, or 0 for the end. Received "
+            f"{max(found)} among {found}. Pass the points and the answer of the same example."
+        )
+    return found
+
+
+def positions(indices):
+    """The positions that stand before the end: `[3, 1, 2, 0, 0]`  ->  `[3, 1, 2]`"""
+    array = np.asarray(indices)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise TypeError(
+            f"Indices must be integers of shape (L,). Received {array.dtype} of shape {array.shape}. Pass one answer, "
+            "such as `model.generate(inputs)[0]`."
+        )
+    if array.size and array.min() < 0:
+        raise ValueError(
+            f"Indices count from 1, and 0 is the end. Received {array.min()} among {array.tolist()}. Add 1 to indices "
+            "that count from 0."
+        )
+    found = array.tolist()
+    return found[: found.index(0)] if 0 in found else found
+
+
+def share(results):
+    """`[True, False, True, True]`  ->  0.75"""
+    return float(np.mean(results))
+
+
+def mean(numbers):
+    """The mean of those that are numbers: `[0.25, nan, 0.75]`  ->  0.5, and nan where there is none."""
+    numbers = np.asarray(numbers, "float64")
+    numbers = numbers[~np.isnan(numbers)]
+    return float(numbers.mean()) if numbers.size else float("nan")

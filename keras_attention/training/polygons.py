@@ -1,0 +1,177 @@
+"""Convex hulls: whether a polygon is the right one, whether it is simple, and how much of the hull it covers.
+
+Letters in shapes: n points, m indices; L indices and the end, 0, with all after it.
+"""
+
+import numpy as np
+
+from keras_attention.training.pointer_answers import checked_positions, compared, mean, positions, share
+
+
+def same_polygon(indices, reference):
+    """Whether two sequences go around the same polygon in the same direction, wherever they start.
+
+    This is what the paper counts as a right hull.
+
+    Args:
+        indices: Integers `(L,)`, an answer as `model.generate` returns it; it ends before the first 0.
+        reference: Integers `(m,)`, another polygon.
+
+    Returns:
+        Boolean. Two empty sequences are the same.
+
+    Raises:
+        TypeError: If indices are not integers of one axis.
+        ValueError: If an index is negative.
+
+    Example:
+        >>> same_polygon([3, 1, 2, 0, 0], [1, 2, 3])
+        True
+        >>> same_polygon([3, 2, 1, 0, 0], [1, 2, 3])
+        False
+
+    References:
+        Vinyals, Fortunato and Jaitly, 2015, arXiv:1506.03134, section 4.2.
+    """
+    answer, reference = positions(indices), positions(reference)
+    return any(answer[start:] + answer[:start] == reference for start in range(max(len(answer), 1)))
+
+
+def is_simple_polygon(points, indices):
+    """Whether the sides of a polygon touch each other nowhere but at the corners they share.
+
+    Fewer than three corners, a corner that is there twice and corners on one line are not a simple polygon. Corners
+    on a side that is straight are allowed. It is decided by Shapely.
+
+    Args:
+        points: Numbers `(n, 2)`.
+        indices: Integers `(L,)`, an answer as `model.generate` returns it; it ends before the first 0.
+
+    Returns:
+        Boolean.
+
+    Raises:
+        ImportError: If Shapely is not installed.
+        TypeError: If indices are not integers of one axis.
+        ValueError: If the points have another shape, or an index is not a position of a point.
+
+    Example:
+        >>> square = [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]
+        >>> is_simple_polygon(square, [1, 2, 3, 4])
+        True
+        >>> is_simple_polygon(square, [1, 3, 2, 4])
+        False
+    """
+    points = checked_plane(points)
+    shapely = import_shapely()
+    corners = checked_positions(indices, len(points))
+    if len(corners) < 3 or len(set(corners)) < len(corners):
+        return False
+    return bool(shapely.LinearRing(points[np.array(corners) - 1]).is_simple)
+
+
+def area_coverage(points, indices, reference):
+    """Share of the hull's area that a polygon covers.
+
+    `coverage = area of the polygon / area of the hull`
+
+    Whatever is drawn through points lies within their hull, so that only its size matters.
+
+    Args:
+        points: Numbers `(n, 2)`.
+        indices: Integers `(L,)`, an answer as `model.generate` returns it; it ends before the first 0.
+        reference: Integers `(m,)`, the hull.
+
+    Returns:
+        Python float in [0, 1]; nan, which is no area, where the answer is not a simple polygon or the hull has none
+        because its points lie on one line.
+
+    Raises:
+        ImportError: If Shapely is not installed.
+        TypeError: If indices are not integers of one axis.
+        ValueError: If the points have another shape, or an index is not a position of a point.
+
+    Example:
+        >>> square = [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]
+        >>> area_coverage(square, [1, 2, 3], reference=[1, 2, 3, 4])
+        0.5
+
+    References:
+        Vinyals, Fortunato and Jaitly, 2015, arXiv:1506.03134, section 4.2.
+    """
+    is_simple = is_simple_polygon(points, indices)
+    hull = polygon_area(points, reference)
+    return polygon_area(points, indices) / hull if is_simple and hull > 0.0 else float("nan")
+
+
+def polygon_area(points, indices):
+    """`area = 1/2 · |sum over corners of x · y_next - x_next · y|`, relative to the first corner"""
+    points = checked_plane(points)
+    corners = points[np.array(checked_positions(indices, len(points)), "int64") - 1]  # (m, 2)
+    corners = corners - corners[:1]  # so that far from the origin nothing is cancelled
+    following = np.roll(corners, -1, axis=0)
+    return float(abs(np.sum(corners[:, 0] * following[:, 1] - following[:, 0] * corners[:, 1])) / 2.0)
+
+
+def evaluate_hulls(examples, answers):
+    """The measures of the paper's table of convex hulls.
+
+    Args:
+        examples: Iterable of dictionaries, `"points"` `(n, 2)` and `"indices"` `(m,)`, the hull, as files and data sets
+            have them.
+        answers: As many sequences of indices: an integer array `(B, L)` as `model.generate` returns it, or a list of
+            arrays `(L,)` of any lengths. An answer ends before its first 0.
+
+    Returns:
+        Dictionary of Python floats:
+
+        - `"accuracy"`: share of answers that are the hull, as `same_polygon` says.
+        - `"area_coverage"`: mean of `area_coverage` over the simple polygons, nan if there is none. The paper prints
+          FAIL in its place when more than 1 % of the answers are not simple.
+        - `"simple"`: share of answers that are simple polygons. Of one or two points there is none, even where the
+          answer is right.
+
+    Raises:
+        ImportError: If Shapely is not installed.
+        TypeError: If indices are not integers.
+        ValueError: If there is no example, not one answer for each, or an index is not a position of a point.
+
+    Example:
+        >>> square = [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]
+        >>> examples = [{"points": square, "indices": [1, 2, 3, 4]}] * 4
+        >>> evaluate_hulls(examples, [[2, 3, 4, 1, 0], [1, 2, 3, 0, 0], [1, 3, 2, 4, 0], [1, 2, 0, 0, 0]])
+        {'accuracy': 0.25, 'area_coverage': 0.75, 'simple': 0.5}
+
+    References:
+        Vinyals, Fortunato and Jaitly, 2015, arXiv:1506.03134, section 4.2.
+    """
+    triples = compared(examples, answers)
+    coverages = [area_coverage(*triple) for triple in triples]
+    return {
+        "accuracy": share([same_polygon(answer, reference) for _, answer, reference in triples]),
+        "area_coverage": mean(coverages),
+        "simple": share(~np.isnan(coverages)),  # a hull that a simple polygon can lie in has an area
+    }
+
+
+def checked_plane(points):
+    """Points of the plane as float64 `(n, 2)`."""
+    points = np.asarray(points, "float64")
+    if points.ndim != 2 or points.shape[1] != 2:
+        raise ValueError(
+            f"`points` must have shape (n, 2), x and y of each. Received points of shape {points.shape}. Pass one "
+            "example without padding."
+        )
+    return points
+
+
+def import_shapely():
+    """The library that decides whether lines cross, imported only here."""
+    try:
+        import shapely
+    except ImportError as error:
+        raise ImportError(
+            "Whether a polygon is simple is decided by Shapely, which is not installed. Install it with "
+            '`pip install "keras-attention-layers[geometry]"`.'
+        ) from error
+    return shapely
