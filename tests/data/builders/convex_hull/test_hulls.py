@@ -1,11 +1,10 @@
-import gzip
 import itertools
 import pathlib
 
 import numpy as np
 import pytest
 
-from keras_attention.data.builders.convex_hull import convex_hulls
+from keras_attention.data import convex_hulls, read_points
 
 PUBLISHED = pathlib.Path(__file__).parents[5] / "shared" / "data" / "pointer" / "convex_hull_5.txt.gz"
 
@@ -116,9 +115,7 @@ def test_points_of_another_shape_raise():
 def test_hulls_of_the_published_file_are_ours():
     if not PUBLISHED.exists():
         pytest.skip(f"{PUBLISHED.name}, the published hulls, is not in ../shared/data/pointer")
-    with gzip.open(PUBLISHED, "rt") as file:
-        lines = [line.split(" output ") for line in file]
-    points = np.array([coordinates.split() for coordinates, _ in lines], dtype="float64").reshape(len(lines), -1, 2)
-    published = [[int(index) for index in indices.split()][:-1] for _, indices in lines]
-    assert len(published) == 2000
-    assert [indices.tolist() for indices in convex_hulls(points)] == published
+    examples = read_points(PUBLISHED)
+    assert len(examples) == 2000
+    hulls = convex_hulls(np.array([example["points"] for example in examples]))
+    assert [indices.tolist() for indices in hulls] == [example["indices"].tolist() for example in examples]

@@ -1,10 +1,9 @@
-import gzip
 import pathlib
 
 import numpy as np
 import pytest
 
-from keras_attention.data.builders.tsp import shortest_tours
+from keras_attention.data import read_points, shortest_tours
 from keras_attention.data.builders.tsp.tours import canonical_tours
 
 PUBLISHED = pathlib.Path(__file__).parents[5] / "shared" / "data" / "pointer" / "tsp_10.txt.gz"
@@ -112,9 +111,9 @@ def test_points_of_another_shape_raise():
 def test_tours_are_as_long_as_the_published_optimal_ones():
     if not PUBLISHED.exists():
         pytest.skip(f"{PUBLISHED.name}, the published tours, is not in ../shared/data/pointer")
-    with gzip.open(PUBLISHED, "rt") as file:
-        lines = [line.split(" output ") for line in file]
-    points = np.array([coordinates.split() for coordinates, _ in lines], dtype="float64").reshape(len(lines), -1, 2)
-    published = np.array([indices.split()[:-1] for _, indices in lines], dtype="int64")
+    points, published = (
+        np.array([example[name] for example in read_points(PUBLISHED)]) for name in ("points", "indices")
+    )
     assert published.shape == (2000, 10)
+    points = points.astype("float64")
     np.testing.assert_allclose(lengths(points, shortest_tours(points)), lengths(points, published), rtol=1e-14)
