@@ -53,7 +53,10 @@ class Constraint:
         return ops.ones_like(last, "bool")
 
     def max_length(self, length):
-        """The most ids that an answer for a source of `length` positions has, the end included."""
+        """The most ids that an answer for a source of `length` positions has, the end included.
+
+        The length is an integer or, in a graph, an integer tensor.
+        """
         return length + 1
 
     def get_config(self):

@@ -94,3 +94,9 @@ class Recurrence(keras.layers.Layer):
         states = keras.tree.pack_sequence_as(self.layer.state_size, states)
         outputs, *states = self.layer(inputs, initial_state=states)
         return outputs[:, :T], keras.tree.flatten(states)
+
+    def compute_output_spec(self, inputs, states):
+        # Written out: JAX has no slice to a length that is unknown.
+        outputs_shape, *_ = self.layer.compute_output_shape(inputs.shape)
+        outputs = keras.KerasTensor(outputs_shape, dtype=self.compute_dtype)
+        return outputs, [keras.KerasTensor(state.shape, dtype=self.compute_dtype) for state in states]

@@ -107,8 +107,8 @@ class PointerNetwork(SequenceModel):
         self.constraint = constraints.get(constraint)
         self.config = {
             "feature_dim": feature_dim,
-            "encoder": encoder if isinstance(encoder, str) else config_of(encoder),
-            "decoder": decoder if isinstance(decoder, str) else config_of(decoder),
+            "encoder": config_of(encoder) if isinstance(encoder, keras.layers.Layer | dict) else encoder,
+            "decoder": config_of(decoder) if isinstance(decoder, keras.layers.Layer | dict) else decoder,
             "hidden_dim": hidden_dim,
             "num_layers": num_layers,
             "score": config_of(score),
@@ -239,11 +239,20 @@ class PointerNetwork(SequenceModel):
             ValueError: If shapes do not fit, a real point is not finite or the sampler is unknown.
         """
         source = self.check_source(inputs)
-        max_length = self._max_length(source, max_length)
+        if max_length is None:
+            max_length = self.constraint.max_length(source["source"].shape[1])
         return super().generate(source, max_length, sampler, return_scores)
 
-    def _max_length(self, source, max_length):
-        return self.constraint.max_length(source["source"].shape[1]) if max_length is None else max_length
+    def _run_search(self, source, max_length, sampler):
+        # The longest answer follows from the source, also in a graph: one search for sources of every length.
+        longest = self.constraint.max_length(source["source"].shape[1])
+        return super()._run_search(source, None if max_length == longest else max_length, sampler)
+
+    def search(self, source, max_length=None, sampler="greedy"):
+        """As in every sequence model; without `max_length` as long as the constraint can need."""
+        if max_length is None:
+            max_length = self.constraint.max_length(ops.shape(source["source"])[1])
+        return super().search(source, max_length, sampler)
 
     # === Serving ===
 
@@ -268,8 +277,7 @@ class PointerNetwork(SequenceModel):
 
         def point(points, lengths):
             source = source_of(points, lengths)
-            length = self.constraint.max_length(ops.shape(points)[1]) if max_length is None else max_length
-            indices, scores = self.search(source, length, sampler)
+            indices, scores = self.search(source, max_length, sampler)
             return {"indices": indices, "probabilities": self._probabilities(source, indices), "scores": scores}
 
         def score(points, lengths, indices):
@@ -290,7 +298,9 @@ class PointerNetwork(SequenceModel):
     # === Config ===
 
     def get_config(self):
-        return {**self.config, "name": self.name, "trainable": self.trainable}
+        # A copy in plain dictionaries: Keras tracks those of a model, and takes apart those that it makes a layer from.
+        config = keras.saving.serialize_keras_object(self.config)
+        return {**config, "name": self.name, "trainable": self.trainable}
 
     @classmethod
     def from_config(cls, config, custom_objects=None):

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from reference.pointer_answers import is_permutation, is_polygon, is_triangles
 
 from keras_attention.decoding import Constraint, Permutation, Polygon, Triangles, constraints
 
@@ -125,19 +126,6 @@ def test_after_two_triangles_for_each_point_comes_the_end():
 
 
 # === Long answers ===
-
-
-def is_permutation(answer, real):
-    return sorted(answer) == real
-
-
-def is_polygon(answer, real):
-    return len(set(answer)) == len(answer) >= min(3, len(real)) and set(answer) <= set(real)
-
-
-def is_triangles(answer, real):
-    corners = np.reshape(answer, (-1, 3))
-    return bool((np.diff(corners) > 0).all()) and set(answer) <= set(real) and (len(answer) > 0) == (len(real) >= 3)
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ def test_what_stands_in_the_padding_changes_nothing(junk, pointer, query, value)
     value = np.where(masks["value_mask"][..., None], value, np.float32(junk))
     close(pointer(query, value, **masks), expected, atol=0)
     factors = np.where(expected > LOWEST, normal(B, T, S), 0.0).astype("float32")
-    found = gradient(lambda tensor: ops.sum(pointer(query, tensor, **masks) * factors), value)
+    found = gradient(lambda tensor: ops.sum(ops.multiply(pointer(query, tensor, **masks), factors)), value)
     assert np.isfinite(found).all()
     assert not found[~masks["value_mask"]].any() and found[masks["value_mask"]].any()
 
@@ -166,7 +166,8 @@ def test_a_query_with_nothing_to_point_at_has_the_lowest_logits_and_no_gradient(
     mask = np.array([[False] * S, [True] * S])
     logits = to_numpy(pointer(query, value, value_mask=mask))
     assert (logits[0] == np.float32(LOWEST)).all() and (logits[1] > LOWEST).all()
-    found = gradient(lambda tensor: ops.sum(pointer(tensor, value, value_mask=mask) * normal(B, T, S)), query)
+    factors = normal(B, T, S)
+    found = gradient(lambda tensor: ops.sum(ops.multiply(pointer(tensor, value, value_mask=mask), factors)), query)
     assert not found[0].any() and np.isfinite(found).all() and found[1].any()
 
 

@@ -1,5 +1,7 @@
 """Pointer networks of a few hundred weights, and what they read."""
 
+import functools
+
 import keras
 import numpy as np
 
@@ -40,3 +42,9 @@ def make_pointer_network(**arguments):
     rng = np.random.default_rng(11)
     model.set_weights([weight + rng.normal(scale=0.5, size=weight.shape) for weight in model.get_weights()])
     return model
+
+
+@functools.cache
+def shared(variant):
+    """The network of a variant, made once for all tests, which must not change its weights."""
+    return make_pointer_network(**VARIANTS[variant])

@@ -1,7 +1,6 @@
 """A pointer network with an LSTM encoder in NumPy, one source and one step at a time, straight from the formulas."""
 
 import numpy as np
-
 from reference import attention
 
 
