@@ -91,7 +91,7 @@ class Recurrence(keras.layers.Layer):
         if not isinstance(T, int) or T == 0:
             longer = ops.concatenate([inputs, ops.zeros((B, 1, D), inputs.dtype)], axis=1)
             inputs = longer[:, : 1 if isinstance(T, int) else ops.maximum(T, 1)]
-        states = keras.tree.pack_sequence_as(self.layer.state_size, states)
+        states = pack(self.layer.state_size, iter(states))
         outputs, *states = self.layer(inputs, initial_state=states)
         return outputs[:, :T], keras.tree.flatten(states)
 
@@ -100,3 +100,8 @@ class Recurrence(keras.layers.Layer):
         outputs_shape, *_ = self.layer.compute_output_shape(inputs.shape)
         outputs = keras.KerasTensor(outputs_shape, dtype=self.compute_dtype)
         return outputs, [keras.KerasTensor(state.shape, dtype=self.compute_dtype) for state in states]
+
+
+def pack(sizes, states):
+    """The iterator `states` in the structure of `sizes`, in plain lists: JAX takes none of those that Keras tracks."""
+    return [pack(each, states) for each in sizes] if isinstance(sizes, list | tuple) else next(states)

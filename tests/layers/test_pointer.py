@@ -194,11 +194,6 @@ def test_logits_are_float32_under_mixed_precision(dtype, query, value):
     close(logits, expected, atol=HALF[dtype])
 
 
-def test_float64_stays_float64(query, value):
-    logits = Pointer("dot", dtype="float64")(query.astype("float64"), normal(B, S, D).astype("float64"))
-    assert keras.backend.standardize_dtype(logits.dtype) in ("float64", "float32")  # JAX has none by default
-
-
 # === D22: the loss over masked logits ===
 
 

@@ -14,7 +14,6 @@ DECODERS = {
     "gru": lambda: get_decoder("gru", U, None),
     "simple": lambda: keras.layers.SimpleRNN(U, **RECURRENT),
     "a_cell": lambda: keras.layers.RNN(keras.layers.LSTMCell(U), **RECURRENT),
-    "one_cell_in_a_list": lambda: keras.layers.RNN([keras.layers.LSTMCell(U)], **RECURRENT),
     "stacked_cells": lambda: keras.layers.RNN([keras.layers.LSTMCell(E), keras.layers.GRUCell(U)], **RECURRENT),
 }
 
