@@ -120,25 +120,7 @@ class PointerNetwork(SequenceModel):
             "dtype": keras.saving.serialize_keras_object(dtype),
         }
 
-        # === Layers ===
-        element_seed, encoder_seed, decoder_seed = split_seed(seed, 3)
-        self.embedding = keras.layers.Dense(hidden_dim, dtype=dtype, name="embedding")
-        self.outside = _Outside(dtype=dtype, name="outside")
-        self.element_dropout, self.hidden_dropout = (
-            keras.layers.Dropout(dropout, seed=seed, dtype=dtype, name=name)
-            for name, seed in (("element_dropout", element_seed), ("hidden_dropout", decoder_seed))
-        )
-        self.encoder = get_encoder(encoder, hidden_dim, num_layers, dropout, seed=encoder_seed, dtype=dtype)
-        self.decoder = Recurrence(get_decoder(decoder, hidden_dim, dtype), name="decoder")
-        self.initial_states = [
-            keras.layers.Dense(size, "tanh", dtype=self.decoder.dtype_policy, name=f"initial_state_{index}")
-            for index, size in enumerate(keras.tree.flatten(self.decoder.layer.state_size))
-        ]
-        self.pointer = Pointer(score, tanh_clipping, glimpse, dtype=dtype, name="pointer")
-        self.choices = _Choices(self.constraint, dtype="float32", name="choices")
-        self.target_padding = _TargetPadding(dtype="float32", name="target_padding")
-
-        # === Functional graph ===
+        self._make_layers(encoder, decoder, score, tanh_clipping, glimpse, dtype)
         source = {
             "source": keras.Input((None, feature_dim), dtype="float32", name="source"),
             "source_mask": keras.Input((None,), dtype="bool", name="source_mask"),
@@ -148,6 +130,29 @@ class PointerNetwork(SequenceModel):
         logits = self.target_padding(target, logits)
         super().__init__(inputs={**source, "target": target}, outputs=logits, name=name, trainable=trainable)
         self.dtype_policy = dtype  # `compile` reads it to scale the loss in float16
+
+    # === Layers ===
+
+    def _make_layers(self, encoder, decoder, score, tanh_clipping, glimpse, dtype):
+        hidden_dim, dropout = self.config["hidden_dim"], self.config["dropout"]
+        element_seed, encoder_seed, decoder_seed = split_seed(self.config["seed"], 3)
+        self.embedding = keras.layers.Dense(hidden_dim, dtype=dtype, name="embedding")
+        self.outside = _Outside(dtype=dtype, name="outside")
+        self.element_dropout, self.hidden_dropout = (
+            keras.layers.Dropout(dropout, seed=seed, dtype=dtype, name=name)
+            for name, seed in (("element_dropout", element_seed), ("hidden_dropout", decoder_seed))
+        )
+        self.encoder = get_encoder(
+            encoder, hidden_dim, self.config["num_layers"], dropout, seed=encoder_seed, dtype=dtype
+        )
+        self.decoder = Recurrence(get_decoder(decoder, hidden_dim, dtype), name="decoder")
+        self.initial_states = [
+            keras.layers.Dense(size, "tanh", dtype=self.decoder.dtype_policy, name=f"initial_state_{index}")
+            for index, size in enumerate(keras.tree.flatten(self.decoder.layer.state_size))
+        ]
+        self.pointer = Pointer(score, tanh_clipping, glimpse, dtype=dtype, name="pointer")
+        self.choices = _Choices(self.constraint, dtype="float32", name="choices")
+        self.target_padding = _TargetPadding(dtype="float32", name="target_padding")
 
     # === Forward ===
 
@@ -238,15 +243,11 @@ class PointerNetwork(SequenceModel):
         Raises:
             ValueError: If shapes do not fit, a real point is not finite or the sampler is unknown.
         """
-        source = self.check_source(inputs)
-        if max_length is None:
-            max_length = self.constraint.max_length(source["source"].shape[1])
-        return super().generate(source, max_length, sampler, return_scores)
+        return super().generate(inputs, max_length, sampler, return_scores)
 
-    def _run_search(self, source, max_length, sampler):
-        # The longest answer follows from the source, also in a graph: one search for sources of every length.
-        longest = self.constraint.max_length(source["source"].shape[1])
-        return super()._run_search(source, None if max_length == longest else max_length, sampler)
+    def check_max_length(self, max_length):
+        """`None` stays: the longest answer follows from the source, and one search serves sources of every length."""
+        return None if max_length is None else super().check_max_length(max_length)
 
     def search(self, source, max_length=None, sampler="greedy"):
         """As in every sequence model; without `max_length` as long as the constraint can need."""

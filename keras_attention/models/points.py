@@ -3,7 +3,7 @@
 import numpy as np
 from keras import ops
 
-from keras_attention.models.sequence_model import take_input
+from keras_attention.models.sequence_model import integer_rows, lengths_of_rows, take_input
 from keras_attention.ops.shapes import check_not_ragged
 from keras_attention.tokens import PAD
 
@@ -19,14 +19,14 @@ def check_points(inputs, feature_dim):
     mask = inputs.get("source_mask") if isinstance(inputs, dict) else None
     points = take_input(inputs, "source") if isinstance(inputs, dict) else inputs
     check_not_ragged(source=points)
-    if len(set(lengths_of_rows(points))) > 1:
+    lengths = lengths_of_rows(points)
+    if len(set(lengths)) > 1:
         if mask is not None:
             raise ValueError(
                 "`source_mask` belongs to an array `(B, S, F)`. Received it beside a list of arrays of the lengths "
-                f"{lengths_of_rows(points)}, whose padding is masked by itself. Leave it out."
+                f"{lengths}, whose padding is masked by itself. Leave it out."
             )
-        lengths = np.array(lengths_of_rows(points))
-        mask = np.arange(lengths.max()) < lengths[:, None]
+        mask = np.arange(max(lengths)) < np.array(lengths)[:, None]
         points = pad_rows(points, feature_dim)
     points = ops.convert_to_numpy(points).astype("float32")
     if points.ndim != 3 or points.shape[-1] != feature_dim:
@@ -49,11 +49,6 @@ def check_points(inputs, feature_dim):
     return {"source": points, "source_mask": mask}
 
 
-def lengths_of_rows(rows):
-    """The lengths of what a list or tuple holds; of numbers, and of what is no list, none."""
-    return [len(row) for row in rows if hasattr(row, "__len__")] if isinstance(rows, list | tuple) else []
-
-
 def pad_rows(rows, feature_dim):
     """Arrays `(n, F)` of their own lengths as one array `(B, S, F)` with zeros after the end of each."""
     rows = [np.reshape(row, (0, feature_dim)) if len(row) == 0 else np.asarray(row) for row in rows]
@@ -67,18 +62,7 @@ def pad_rows(rows, feature_dim):
 
 def check_indices(indices, mask):
     """`indices` as int32 `(B, T)`, after checking that they are positions, from 1, of real points of `mask`, then 0."""
-    if len(set(lengths_of_rows(indices))) > 1:
-        raise ValueError(
-            f"The rows of `target` must be of one length. Received rows of {lengths_of_rows(indices)} indices. "
-            "Pad them with 0, for example with `keras.utils.pad_sequences(indices, padding='post')`."
-        )
-    indices = ops.convert_to_numpy(indices)
-    if indices.ndim != 2 or (indices.size and not np.issubdtype(indices.dtype, np.integer)):
-        raise ValueError(
-            "`target` must be integer indices of shape (B, T), padded with 0. Received shape "
-            f"{indices.shape} and dtype {indices.dtype}. Wrap a single answer in a list: `[indices]`."
-        )
-    indices = indices.astype("int64")
+    indices = integer_rows("target", indices, "indices", "T", "answer").astype("int64")
     behind_end = (indices[:, 1:] != PAD) & (indices[:, :-1] == PAD)
     if behind_end.any():
         row, step = np.argwhere(behind_end)[0]

@@ -75,7 +75,7 @@ class SequenceModel(keras.Model):
         Raises:
             ValueError: If ids are outside the vocabulary, or the sampler is unknown.
         """
-        max_length = check_positive_integer("max_length", max_length)
+        max_length = self.check_max_length(max_length)
         decoding.get(sampler)
         source = self.check_source(inputs)
         B = len(keras.tree.flatten(source)[0])
@@ -83,6 +83,10 @@ class SequenceModel(keras.Model):
             source = keras.tree.map_structure(lambda array: np.zeros((1, *array.shape[1:]), array.dtype), source)
         ids, scores = (answers[:B] for answers in self._run_search(source, max_length, sampler))
         return (ids, scores) if return_scores else ids
+
+    def check_max_length(self, max_length):
+        """`max_length` as `search` takes it, after checking it."""
+        return check_positive_integer("max_length", max_length)
 
     def _run_search(self, source, max_length, sampler):
         if not hasattr(self, "_compiled_searches"):
@@ -227,17 +231,7 @@ def take_input(inputs, name):
 
 def check_ids(name, ids, vocabulary_size):
     """`ids` as an int32 array `(B, length)`, after checking rank, type and range."""
-    if isinstance(ids, list | tuple) and len({len(row) for row in ids if isinstance(row, list | tuple)}) > 1:
-        raise ValueError(
-            f"The rows of `{name}` must be of one length. Received rows of {[len(row) for row in ids]} ids. "
-            "Pad them with 0, for example with `keras.utils.pad_sequences(ids, padding='post')`."
-        )
-    ids = ops.convert_to_numpy(ids)
-    if ids.ndim != 2 or (ids.size and not np.issubdtype(ids.dtype, np.integer)):
-        raise ValueError(
-            f"`{name}` must be integer ids of shape (B, length), padded with 0. Received shape {ids.shape} and dtype "
-            f"{ids.dtype}. Wrap a single sequence in a list: `[ids]`."
-        )
+    ids = integer_rows(name, ids, "ids", "length", "sequence")
     if ids.size and (ids.min() < 0 or ids.max() >= vocabulary_size):
         wrong = ids.max() if ids.max() >= vocabulary_size else ids.min()
         raise ValueError(
@@ -245,3 +239,28 @@ def check_ids(name, ids, vocabulary_size):
             "Tokenise it with the tokeniser that the model was trained with."
         )
     return ids.astype("int32")
+
+
+def integer_rows(name, rows, kind, axis, item):
+    """`rows` as an integer array `(B, length)`, after checking rank and type.
+
+    The words of the messages: `kind` is what the integers are, `axis` the name of the second axis, `item` a row.
+    """
+    lengths = lengths_of_rows(rows)
+    if len(set(lengths)) > 1:
+        raise ValueError(
+            f"The rows of `{name}` must be of one length. Received rows of {lengths} {kind}. "
+            f"Pad them with 0, for example with `keras.utils.pad_sequences({kind}, padding='post')`."
+        )
+    rows = ops.convert_to_numpy(rows)
+    if rows.ndim != 2 or (rows.size and not np.issubdtype(rows.dtype, np.integer)):
+        raise ValueError(
+            f"`{name}` must be integer {kind} of shape (B, {axis}), padded with 0. Received shape {rows.shape} and dtype "
+            f"{rows.dtype}. Wrap a single {item} in a list: `[{kind}]`."
+        )
+    return rows
+
+
+def lengths_of_rows(rows):
+    """The lengths of what a list or tuple holds; of numbers, and of what is no list, none."""
+    return [len(row) for row in rows if hasattr(row, "__len__")] if isinstance(rows, list | tuple) else []
