@@ -125,7 +125,6 @@ def train(task, arguments, output):
 
     # === Train ===
     parts = min(8, steps)  # validated so often
-    batches = batches.repeat().take(parts * (steps // parts))
     model.fit(batches, epochs=parts, steps_per_epoch=steps // parts, validation_data=validation, shuffle=False)
     model.save(output / "model.keras")
     print(f"Trained after {time.monotonic() - BEGAN:.0f} s.")
@@ -153,12 +152,11 @@ def load(task, points, train_examples, output):
     tests = min(max(train_examples // 4, 64), 10_000)
     settings = {
         "points": points,
+        "order": task.order,
         "train_examples": train_examples,
         "validation_examples": tests,
         "test_examples": tests,
     }
-    if task.builder is not data.Sorting:
-        settings["order"] = "sorted"
     if task.builder is data.Tsp and max(points) > 12:
         settings["solver"] = data.PyVRP()
     name = f"{points[0]}-{points[-1]}-{train_examples}"
