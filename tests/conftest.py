@@ -6,8 +6,11 @@ import tempfile
 if os.environ.get("KERAS_BACKEND") == "jax":
     # JAX compiles every operation of every shape on its own; tiny tensors gain nothing from optimized code.
     os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
-    # An eager recurrent layer is compiled anew at every call; the two processes share what they have compiled.
-    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", os.path.join(tempfile.gettempdir(), "keras_attention_jax_cache"))
+    # An eager recurrent layer is compiled anew at every call; what has been compiled is kept for the length of the run,
+    # in a folder that the processes of pytest-xdist inherit.
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+        compiled = tempfile.TemporaryDirectory()
+        os.environ["JAX_COMPILATION_CACHE_DIR"] = compiled.name
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 

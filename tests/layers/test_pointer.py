@@ -4,6 +4,7 @@ import pytest
 from keras import ops
 from reference import attention
 from reference.arrays import normal, to_numpy
+from reference.attention import PAIR_SCORES
 from reference.gradients import gradient
 from tolerances import FLOAT32, HALF
 
@@ -14,14 +15,6 @@ from keras_attention.scores import AdditiveScore
 from keras_attention.training import SmoothedCrossentropy
 
 B, T, S, D, E, U, N = 2, 3, 5, 7, 11, 13, 17
-
-PAIR_SCORES = {
-    "dot": attention.dot,
-    "scaled_dot": attention.scaled_dot,
-    "bilinear": attention.bilinear,
-    "additive": attention.additive,
-    "concat": attention.concat,
-}
 
 
 @pytest.fixture

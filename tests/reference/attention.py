@@ -28,6 +28,9 @@ def concat(query, key, kernel, vector):
     return sum(vector[u] * math.tanh(dot(pair, kernel[:, u])) for u in range(len(vector)))
 
 
+PAIR_SCORES = {"dot": dot, "scaled_dot": scaled_dot, "bilinear": bilinear, "additive": additive, "concat": concat}
+
+
 def scores(query, key, pair_score, *weights):
     """`(..., T, D_query)`, `(..., S, D_key)` -> `(..., T, S)` by `pair_score(query[t], key[s], *weights)`."""
     *leading, T, _ = query.shape
