@@ -1,7 +1,12 @@
 """A pointer network as TF Serving loads it: points in, positions out, for any number of points."""
 
+import keras
 import numpy as np
 import pytest
+
+if keras.backend.backend() != "tensorflow":
+    pytest.skip("SavedModels are written under the TensorFlow backend", allow_module_level=True)
+
 import tensorflow as tf
 from tolerances import FLOAT32
 
