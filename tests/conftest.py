@@ -5,7 +5,7 @@ import tempfile
 
 if os.environ.get("KERAS_BACKEND") == "jax":
     # JAX compiles every operation of every shape on its own; tiny tensors gain nothing from optimized code.
-    os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+    os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
     # An eager recurrent layer is compiled anew at every call; what has been compiled is kept for the length of the run,
     # in a folder that the processes of pytest-xdist inherit.
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
