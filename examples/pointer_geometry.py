@@ -158,7 +158,7 @@ def load(task, points, train_examples, output):
         "test_examples": tests,
     }
     if task.builder is data.Tsp and max(points) > 12:
-        settings["solver"] = data.PyVRP()
+        settings["solver"] = data.PyVRP(iterations=2 * max(points))
     name = f"{points[0]}-{points[-1]}-{train_examples}"
     builder = task.builder(config=task.config(name=name, **settings), data_dir=output / "data")
     builder.download_and_prepare()
