@@ -150,6 +150,13 @@ _POINTER = {
 }
 _SCORE = {"inputs": {"query": "BTD", "key": "BSD"}, "output": "BTS", "output_type": "float32"}
 _WIDE_SCORE = {**_SCORE, "inputs": {"query": "BTD", "key": "BSE"}}
+_ALIGNMENT = {
+    "inputs": {"scores": "BTS"},
+    "output": "BTS",
+    "masks": {"mask": "TS"},
+    "is_context": True,
+    "output_type": "float32",
+}
 _POSITIONWISE = {"inputs": {"inputs": "BTD"}, "output": "BTD", "masked_by": "inputs"}
 _ENCODER_BLOCK = {
     "inputs": {"inputs": "BTW"},
@@ -194,14 +201,9 @@ CASES = (
     Case(scores.BilinearScore, {"kernel_initializer": "he_normal"}, **_WIDE_SCORE),
     Case(scores.ConcatScore, {"units": 13}, **_WIDE_SCORE),
     Case(scores.AdditiveScore, {"units": 13}, **_WIDE_SCORE),
-    Case(
-        alignments.Categorical,
-        inputs={"scores": "BTS"},
-        output="BTS",
-        masks={"mask": "TS"},
-        is_context=True,
-        output_type="float32",
-    ),
+    Case(alignments.Categorical, **_ALIGNMENT),
+    Case(alignments.Sparsemax, **_ALIGNMENT),
+    Case(alignments.Entmax, {"alpha": 1.25}, **_ALIGNMENT),
     Case(
         layers.SoftAttention,
         inputs={"query": "BTD", "value": "BSE", "key": "BSD"},
