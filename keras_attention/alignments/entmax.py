@@ -7,8 +7,8 @@ from keras import ops
 
 from keras_attention.alignments.alignment import Alignment
 from keras_attention.alignments.categorical import one_hot_of_maximum
-from keras_attention.alignments.choices import entropy_of_choices, log_prob_of_choices, sample_choices
 from keras_attention.alignments.sparsemax import ranked, sparsemax_threshold
+from keras_attention.alignments.weighted_choices import entropy_of_choices, log_prob_of_choices, sample_choices
 from keras_attention.ops import at_least_float32
 from keras_attention.ops.sparse_weights import sparse_weights
 

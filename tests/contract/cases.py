@@ -42,6 +42,7 @@ class Case:
         is_context: Whether the output is zero where nothing may be attended.
         output_type: Type of the output where it is not the compute type.
         may_be_empty: The axes whose size may be zero.
+        learns_in_training: Whether gradients flow in training only, because inference takes the mode.
         variant: Tells two lines of one class apart.
     """
 
@@ -57,6 +58,7 @@ class Case:
     is_context: bool = False
     output_type: str | None = None
     may_be_empty: str = "BTS"
+    learns_in_training: bool = False
     variant: str = ""
 
     def __str__(self):
@@ -201,9 +203,17 @@ CASES = (
     Case(scores.BilinearScore, {"kernel_initializer": "he_normal"}, **_WIDE_SCORE),
     Case(scores.ConcatScore, {"units": 13}, **_WIDE_SCORE),
     Case(scores.AdditiveScore, {"units": 13}, **_WIDE_SCORE),
-    Case(alignments.Categorical, **_ALIGNMENT),
     Case(alignments.Sparsemax, **_ALIGNMENT),
     Case(alignments.Entmax, {"alpha": 1.25}, **_ALIGNMENT),
+    Case(alignments.Monotonic, {"initial_offset": 0.5, "seed": 5}, learns_in_training=True, **_ALIGNMENT),
+    Case(
+        alignments.Categorical,
+        inputs={"scores": "BTS"},
+        output="BTS",
+        masks={"mask": "TS"},
+        is_context=True,
+        output_type="float32",
+    ),
     Case(
         layers.SoftAttention,
         inputs={"query": "BTD", "value": "BSE", "key": "BSD"},
