@@ -42,7 +42,7 @@ class Case:
         is_context: Whether the output is zero where nothing may be attended.
         output_type: Type of the output where it is not the compute type.
         may_be_empty: The axes whose size may be zero.
-        learns_in_training: Whether gradients flow in training only, because inference takes the mode.
+        learning: Options of a call that has gradients: in training where inference takes the mode.
         variant: Tells two lines of one class apart.
     """
 
@@ -58,7 +58,7 @@ class Case:
     is_context: bool = False
     output_type: str | None = None
     may_be_empty: str = "BTS"
-    learns_in_training: bool = False
+    learning: dict = dataclasses.field(default_factory=dict)
     variant: str = ""
 
     def __str__(self):
@@ -205,7 +205,7 @@ CASES = (
     Case(scores.AdditiveScore, {"units": 13}, **_WIDE_SCORE),
     Case(alignments.Sparsemax, **_ALIGNMENT),
     Case(alignments.Entmax, {"alpha": 1.25}, **_ALIGNMENT),
-    Case(alignments.Monotonic, {"initial_offset": 0.5, "seed": 5}, learns_in_training=True, **_ALIGNMENT),
+    Case(alignments.Monotonic, {"initial_offset": 0.5, "seed": 5}, learning={"training": True}, **_ALIGNMENT),
     Case(
         alignments.Categorical,
         inputs={"scores": "BTS"},
