@@ -31,7 +31,7 @@ def test_weights_and_gradients_equal_those_of_the_entmax_package(alpha):
     for scores, (weights, slopes) in zip(sparse_weights.SCORES, sparse_weights.OF_THE_PACKAGE[alpha], strict=True):
         scores, factors = np.array([scores], "float32"), np.array(sparse_weights.FACTORS[: len(scores)], "float32")
         np.testing.assert_allclose(Entmax(alpha)(scores), [weights], atol=FLOAT32)
-        found = gradient(lambda scores, factors=factors: ops.sum(factors * Entmax(alpha)(scores)), scores)
+        found = gradient(lambda scores, factors=factors: ops.sum(Entmax(alpha)(scores) * ops.array(factors)), scores)
         np.testing.assert_allclose(found, [slopes], atol=FLOAT32)
 
 
@@ -47,7 +47,7 @@ def test_weights_under_a_mask_equal_the_loop_and_sum_to_one(alpha, rng):
 @EACH_ALPHA
 def test_gradients_under_a_mask_equal_finite_differences(alpha, rng):
     scores, mask, factors = normal(T, S, seed=1), rng.random((T, S)) < 0.7, normal(T, S, seed=2)
-    found = gradient(lambda scores: ops.sum(factors * Entmax(alpha)(scores, mask=mask)), scores)
+    found = gradient(lambda scores: ops.sum(Entmax(alpha)(scores, mask=mask) * ops.array(factors)), scores)
     expected = finite_differences(lambda scores: (factors * sparse_weights.entmax(scores, alpha, mask)).sum(), scores)
     np.testing.assert_allclose(found, expected, atol=FLOAT32)
     assert not np.where(mask, 0.0, found).any()
@@ -84,7 +84,7 @@ def test_huge_scores_have_finite_weights_and_gradients(alpha):
     for function in (Entmax(alpha), Entmax(alpha).entropy):
         found = gradient(lambda scores, function=function: ops.sum(function(scores * 1.0)[..., 0] * 2.0), scores)
         assert np.isfinite(found).all()
-    found = gradient(lambda scores: ops.sum(factors * Entmax(alpha)(scores)), scores)
+    found = gradient(lambda scores: ops.sum(Entmax(alpha)(scores) * ops.array(factors)), scores)
     assert np.isfinite(found).all() and not found[0].any()
 
 

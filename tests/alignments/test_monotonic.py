@@ -100,7 +100,7 @@ def test_the_gradient_of_the_log_probability_equals_finite_differences():
 def test_the_expectation_by_hand():
     stopping = np.array([[0.5, 0.25], [0.5, 0.75]], "float32")
     # Query 0: 0.5, then (1 - 0.5) · 0.25. Query 1: 0.5 · 0.5, then (0.5 · 0.5 + 0.125) · 0.75.
-    np.testing.assert_allclose(expected_alignment(stopping), [[0.5, 0.125], [0.25, 0.28125]], atol=FLOAT32)
+    np.testing.assert_allclose(expected_alignment(ops.array(stopping)), [[0.5, 0.125], [0.25, 0.28125]], atol=FLOAT32)
 
 
 @pytest.mark.parametrize("kind", ["any", "zeros_and_ones", "near_zero", "near_one"])
@@ -113,13 +113,15 @@ def test_the_expectation_is_exact_at_a_hundred_positions(kind, rng):
         "near_one": 1 - 1e-7 * rng.random(shape),
     }[kind].astype("float32")
     expected = monotonic.expectation(probabilities.astype("float64"))
-    np.testing.assert_allclose(expected_alignment(probabilities), expected, atol=FLOAT32, rtol=FLOAT32)
+    np.testing.assert_allclose(expected_alignment(ops.array(probabilities)), expected, atol=FLOAT32, rtol=FLOAT32)
 
 
 @pytest.mark.parametrize("probabilities", [[0.0, 1.0, 0.0, 1.0, 0.0], [1.0] * S, [0.0] * S, [0.5, 0.1, 0.9, 0.3, 0.7]])
 def test_the_gradient_of_the_expectation_is_exact_also_at_zero_and_one(probabilities):
     probabilities, factors = np.array([probabilities] * T, "float32"), normal(T, S)
-    found = gradient(lambda probabilities: ops.sum(factors * expected_alignment(probabilities)), probabilities)
+    found = gradient(
+        lambda probabilities: ops.sum(expected_alignment(probabilities) * ops.array(factors)), probabilities
+    )
     expected = np.zeros((T, S))
     for index in np.ndindex(T, S):
         ends = [probabilities.astype("float64") for _ in range(2)]
@@ -214,7 +216,7 @@ def test_content_of_masked_positions_has_no_influence(content):
     scores = normal(T, S)
     filled = np.where(mask, scores, content).astype("float32")
     for function in (
-        lambda scores: ops.sum(factors * alignment.marginals(scores, mask)),
+        lambda scores: ops.sum(alignment.marginals(scores, mask) * ops.array(factors)),
         lambda scores: alignment.entropy(scores, mask),
         lambda scores: alignment.log_prob(monotonic.selection((0, 2, 4), S), scores, mask),
     ):
