@@ -168,7 +168,8 @@ def loss_object(loss):
     function = keras.losses.get(loss)
     if isinstance(function, keras.losses.Loss):
         return function
-    return FunctionLoss(function, loss if isinstance(loss, str) else getattr(function, "__name__", "loss"))
+    name = loss if isinstance(loss, str) else getattr(function, "__name__", "loss")
+    return FunctionLoss(function, name.strip("<>"))  # not "<lambda>", which TensorFlow refuses as a name
 
 
 def replaced(loss, call, reduction=None):
