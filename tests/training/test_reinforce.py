@@ -11,7 +11,7 @@ from reference.arrays import normal, to_numpy
 from reference.gradients import gradient
 from tolerances import FLOAT32
 
-from keras_attention import layers
+from keras_attention import layers, models
 from keras_attention.alignments import SampledCategorical
 from keras_attention.training import (
     LearnedBaseline,
@@ -251,6 +251,17 @@ def test_a_loss_that_returns_a_scalar_is_refused():
         model.train_on_batch(np.ones((1, S)), np.zeros((1, 1)))
 
 
+def test_a_loss_that_does_all_by_itself_is_refused():
+    class Whole(keras.losses.Loss):
+        def __call__(self, y_true, y_pred, sample_weight=None):
+            return ops.mean(y_pred)
+
+    model, _ = one_choice()
+    model.compile("sgd", Whole(name="whole"))
+    with pytest.raises(ValueError, match="The loss 'whole' must compute a value for each example in its method `call`"):
+        model.train_on_batch(np.ones((1, S)), np.zeros((1, 1)))
+
+
 def test_choices_without_a_compiled_loss_are_refused():
     query = keras.Input((1, D))
     penalized = keras.layers.Dense(1, activity_regularizer="l2")(layers.HardAttention()(query, query))
@@ -291,6 +302,24 @@ def test_the_default_network_does_not_read_ids_of_any_length():
     outputs = keras.layers.GlobalAveragePooling1D()(keras.layers.Embedding(11, 3)(ids))
     with pytest.raises(ValueError, match=r"inputs of shapes \[\(None, None\)\]. Pass a network"):
         ReinforceModel(ids, outputs, baseline="learned")
+
+
+# === Losses ===
+
+
+@pytest.mark.parametrize(
+    "loss", ["mse", "MeanAbsoluteError", keras.losses.mean_squared_error], ids=["name", "class", "fn"]
+)
+@pytest.mark.parametrize("target_shape", [(B,), (B, 1), (B, 1, 1)], ids=str)
+def test_losses_are_called_as_keras_calls_them(loss, target_shape):
+    targets, values = normal(*target_shape), normal(B, S, seed=1)
+    found = []
+    model, _ = one_choice(rows=B)
+    plain = keras.Model(model.input, model.output)
+    for each in (model, plain):
+        each.compile("sgd", loss)
+        found.append(each.test_on_batch(values, targets))
+    np.testing.assert_allclose(*found, rtol=FLOAT32)
 
 
 # === Baselines ===
@@ -402,6 +431,63 @@ def test_a_layer_with_a_loop_gives_its_log_probabilities_itself(tmp_path):
         each.compile(keras.optimizers.SGD(1.0), linear_loss)
         each.train_on_batch(np.array([[7.0, -2.0, 5.0]], "float32"), np.zeros((1, 1)))
         np.testing.assert_allclose(each.trainable_weights[0], -RIGHT, atol=FLOAT32)
+
+
+def test_every_scoring_weight_of_a_transformer_learns_by_its_choices():
+    transformer = models.Transformer(
+        11,
+        num_layers=1,
+        num_heads=2,
+        hidden_dim=4,
+        intermediate_dim=3,
+        dropout=0.0,
+        alignment=SampledCategorical(seed=3),
+    )
+    model = ReinforceModel(transformer.input, transformer(transformer.input))
+    model.compile(keras.optimizers.SGD(1.0), SmoothedCrossentropy())
+    ids = np.array([[4, 5, 6, 0], [7, 8, 9, 10]])
+    before = {weight.path: to_numpy(weight) for weight in transformer.trainable_weights}
+    loss = model.train_on_batch({"source": ids, "target": ids[:, :3]}, ids[:, 1:])
+    assert np.isfinite(loss)
+    scoring = [
+        weight for weight in transformer.trainable_weights if weight.path.endswith(("query/kernel", "key/kernel"))
+    ]
+    assert len(scoring) == 6
+    for weight in scoring:
+        moved = to_numpy(weight) - before[weight.path]
+        assert np.isfinite(moved).all() and moved.any(), weight.path
+    alignments = [attention.alignment for attention in attentions(transformer)]
+    assert len({alignment.seed for alignment in alignments}) == 3
+
+
+def attentions(transformer):
+    encoder, decoder = transformer.encoder_blocks[0], transformer.decoder_blocks[0]
+    return encoder.self_attention, decoder.self_attention, decoder.cross_attention
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class Reader(ReinforceModel):
+    """A model with a constructor of its own."""
+
+    def __init__(self, units, name=None):
+        query = keras.Input((1, D))
+        outputs = keras.layers.Dense(units)(layers.HardAttention(seed=5)(query, query))
+        super().__init__(query, outputs, baseline=None, name=name)
+        self.units = units
+
+    def get_config(self):
+        return {"units": self.units, "name": self.name}
+
+
+def test_a_subclass_with_a_constructor_of_its_own_is_saved_and_loaded(tmp_path):
+    model, data = Reader(3), normal(B, 1, D)
+    model.compile("sgd", "mse")
+    model.fit(data, normal(B, 1, 3), verbose=0)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert type(loaded) is Reader
+    np.testing.assert_allclose(loaded.predict_on_batch(data), model.predict_on_batch(data), atol=0.0)
+    loaded.fit(data, normal(B, 1, 3), verbose=0)
 
 
 def test_a_model_without_choices_trains_as_any_other():
