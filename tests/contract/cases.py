@@ -19,7 +19,10 @@ OTHER_SIZES = {**SIZES, "B": 3, "T": 8, "S": 2}
 UNKNOWN_SIZES = {**SIZES, "B": None, "T": None, "S": None}
 
 # Base classes: users subclass them, nothing calls them.
-INTERFACES = {scores.Score, alignments.Alignment}
+INTERFACES = {scores.Score, alignments.Alignment, alignments.Estimator, training.Baseline}
+
+# Models around a graph that the user gives; tests/training/test_reinforce.py asks of them what is asked here.
+WRAPPERS = {training.ReinforceModel}
 
 PACKAGES = (scores, alignments, layers, models, training)
 
@@ -40,6 +43,7 @@ class Case:
         masked_by: The argument whose implicit mask the output carries on.
         causal: The arguments whose positions come in order; a later one must not change an earlier output.
         is_context: Whether the output is zero where nothing may be attended.
+        without_gradient: The arguments that get no gradient, because a hard choice lets none through.
         output_type: Type of the output where it is not the compute type.
         may_be_empty: The axes whose size may be zero.
         learning: Options of a call that has gradients: in training where inference takes the mode.
@@ -56,6 +60,7 @@ class Case:
     masked_by: str | None = None
     causal: tuple = ()
     is_context: bool = False
+    without_gradient: tuple = ()
     output_type: str | None = None
     may_be_empty: str = "BTS"
     learning: dict = dataclasses.field(default_factory=dict)
@@ -215,6 +220,30 @@ CASES = (
         output_type="float32",
     ),
     Case(
+        alignments.SampledCategorical,
+        {"seed": 5},
+        inputs={"scores": "BTS"},
+        output="BTS",
+        masks={"mask": "TS"},
+        is_context=True,
+        output_type="float32",
+        without_gradient=("scores",),
+    ),
+    Case(alignments.Argmax),
+    Case(alignments.Reinforce),
+    Case(alignments.Relaxed, {"temperature": 0.5}),
+    Case(alignments.StraightThrough, {"temperature": 0.5}),
+    Case(
+        layers.HardAttention,
+        {"selection": "straight_through", "dropout": 0.25, "seed": 5},
+        inputs={"query": "BTD", "value": "BSE", "key": "BSD"},
+        output="BTE",
+        weights="BTS",
+        is_context=True,
+        without_gradient=("query", "key"),
+        **{**_ATTENTION, "masks": {**_ATTENTION["masks"], "key_mask": "S"}, "causal": ("query", "value", "key")},
+    ),
+    Case(
         layers.SoftAttention,
         inputs={"query": "BTD", "value": "BSE", "key": "BSD"},
         output="BTE",
@@ -321,6 +350,10 @@ CASES = (
         variant="transformer-gru",
         **_POINTER_NETWORK,
     ),
+    Case(training.LearnedBaseline, {"network": None}),
+    Case(training.LeaveOneOut),
+    Case(training.MovingAverage, {"decay": 0.75, "num_losses": 3}),
+    Case(training.NoBaseline),
     Case(training.SmoothedCrossentropy, {"label_smoothing": 0.1, "reduction": "none", "name": "loss"}),
     Case(training.TokenAccuracy, {"name": "tokens"}),
     Case(training.SequenceAccuracy, {"name": "sequences"}),
