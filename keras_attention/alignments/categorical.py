@@ -21,6 +21,13 @@ def one_hot_of_maximum(scores, mask=None):
     return ops.cast(chosen, scores.dtype)
 
 
+def gumbel_noise(shape, seed=None):
+    """float32 noise of the Gumbel distribution: `argmax(scores + noise)` is a sample of `softmax(scores)`."""
+    smallest = 1e-30  # keeps both logarithms finite
+    uniform = keras.random.uniform(shape, smallest, 1.0, dtype="float32", seed=seed)
+    return -ops.log(-ops.log(uniform) + smallest)
+
+
 @keras.saving.register_keras_serializable(package="keras_attention")
 class Categorical(Alignment):
     """Each query attends to exactly one position: classic soft attention by its marginals.
@@ -57,10 +64,8 @@ class Categorical(Alignment):
 
     def sample(self, scores, mask=None, seed=None):
         """One position for each query, one-hot `(..., T, S)`, by the Gumbel-max trick."""
-        smallest = 1e-30  # keeps both logarithms finite
-        noise = keras.random.uniform(ops.shape(scores), smallest, 1.0, dtype="float32", seed=seed)
-        gumbel = -ops.log(-ops.log(noise) + smallest)
-        return self.mode(scores + ops.cast(gumbel, scores.dtype), mask)
+        noise = gumbel_noise(ops.shape(scores), seed)
+        return self.mode(scores + ops.cast(noise, scores.dtype), mask)
 
     def log_prob(self, selection, scores, mask=None):
         """Log-probability of a selection `(..., T, S)` of one-hot rows: `(..., T)`, 0 for an empty row."""

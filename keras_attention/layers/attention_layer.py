@@ -156,7 +156,6 @@ class AttentionLayer(keras.layers.Layer):
         return {
             **super().get_config(),
             "score": config_of(self.score),
-            "alignment": config_of(self.alignment),
             "dropout": self.dropout,
             "seed": self.seed,
         }

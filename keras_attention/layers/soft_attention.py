@@ -3,6 +3,7 @@
 import keras
 
 from keras_attention.layers.attention_layer import AttentionLayer
+from keras_attention.ops.lookup import config_of
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -53,3 +54,9 @@ class SoftAttention(AttentionLayer):
         Bahdanau, Cho and Bengio, 2015, eq. (5) and (6), arXiv:1409.0473.
         Luong, Pham and Manning, 2015, section 3.1, arXiv:1508.04025.
     """
+
+    def __init__(self, score="scaled_dot", alignment="softmax", dropout=0.0, seed=None, **kwargs):
+        super().__init__(score=score, alignment=alignment, dropout=dropout, seed=seed, **kwargs)
+
+    def get_config(self):
+        return {**super().get_config(), "alignment": config_of(self.alignment)}

@@ -100,6 +100,15 @@ def check_positive_integer(name, value):
     return int(value)
 
 
+def check_positive(name, value):
+    """`value` as a `float`, after checking that it is a number above zero."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"`{name}` must be a positive number. Received: {value!r} of type {type(value).__name__}.")
+    if not value > 0:
+        raise ValueError(f"`{name}` must be a positive number. Received: {value!r}.")
+    return float(value)
+
+
 def check_rate(name, value):
     """Raises unless `value` is a number in [0, 1)."""
     if isinstance(value, bool) or not isinstance(value, int | float):

@@ -68,14 +68,14 @@ def random_loss(case, real=True):
 def gradients(layer, arguments, loss, **options):
     """Gradients of `loss(outputs)`, as NumPy arrays: `({float argument: gradient}, [gradient of each trainable weight])`.
 
-    The gradient of what the loss does not depend on is None or, on JAX, zero.
+    The gradient of what the loss does not depend on is zero.
     """
     tensors = {name: keras.ops.convert_to_tensor(array) for name, array in arguments.items()}
     floats = {name: tensor for name, tensor in tensors.items() if keras.backend.is_float_dtype(tensor.dtype)}
     others = {name: tensor for name, tensor in tensors.items() if name not in floats}
     of_backend = {"tensorflow": _tensorflow_gradients, "jax": _jax_gradients, "torch": _torch_gradients}
     found = of_backend[keras.backend.backend()](layer, floats, others, loss, options)
-    return keras.tree.map_structure(lambda leaf: None if leaf is None else np.asarray(leaf), found)
+    return keras.tree.map_structure(np.asarray, found)
 
 
 def _tensorflow_gradients(layer, floats, others, loss, options):
@@ -84,8 +84,8 @@ def _tensorflow_gradients(layer, floats, others, loss, options):
     with tf.GradientTape() as tape:
         tape.watch(floats)
         value = loss(call(layer, {**floats, **others}, **options))
-    found = tape.gradient(value, (floats, list(layer.trainable_weights)))
-    return keras.tree.map_structure(lambda leaf: None if leaf is None else tf.convert_to_tensor(leaf).numpy(), found)
+    found = tape.gradient(value, (floats, list(layer.trainable_weights)), unconnected_gradients="zero")
+    return keras.tree.map_structure(lambda leaf: tf.convert_to_tensor(leaf).numpy(), found)
 
 
 def _jax_gradients(layer, floats, others, loss, options):
@@ -111,7 +111,7 @@ def _torch_gradients(layer, floats, others, loss, options):
     loss(call(layer, {**floats, **others}, **options)).backward()
 
     def of(tensor):
-        return None if tensor.grad is None else tensor.grad.cpu().numpy()
+        return np.zeros(tensor.shape, "float32") if tensor.grad is None else tensor.grad.cpu().numpy()
 
     weights = [of(weight.value) for weight in layer.trainable_weights]
     return {name: of(tensor) for name, tensor in floats.items()}, weights

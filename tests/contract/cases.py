@@ -19,7 +19,7 @@ OTHER_SIZES = {**SIZES, "B": 3, "T": 8, "S": 2}
 UNKNOWN_SIZES = {**SIZES, "B": None, "T": None, "S": None}
 
 # Base classes: users subclass them, nothing calls them.
-INTERFACES = {scores.Score, alignments.Alignment}
+INTERFACES = {scores.Score, alignments.Alignment, alignments.Estimator}
 
 PACKAGES = (scores, alignments, layers, models, training)
 
@@ -40,6 +40,7 @@ class Case:
         masked_by: The argument whose implicit mask the output carries on.
         causal: The arguments whose positions come in order; a later one must not change an earlier output.
         is_context: Whether the output is zero where nothing may be attended.
+        without_gradient: The arguments that get no gradient, because a hard choice lets none through.
         output_type: Type of the output where it is not the compute type.
         may_be_empty: The axes whose size may be zero.
         variant: Tells two lines of one class apart.
@@ -55,6 +56,7 @@ class Case:
     masked_by: str | None = None
     causal: tuple = ()
     is_context: bool = False
+    without_gradient: tuple = ()
     output_type: str | None = None
     may_be_empty: str = "BTS"
     variant: str = ""
@@ -201,6 +203,30 @@ CASES = (
         masks={"mask": "TS"},
         is_context=True,
         output_type="float32",
+    ),
+    Case(
+        alignments.SampledCategorical,
+        {"seed": 5},
+        inputs={"scores": "BTS"},
+        output="BTS",
+        masks={"mask": "TS"},
+        is_context=True,
+        output_type="float32",
+        without_gradient=("scores",),
+    ),
+    Case(alignments.Argmax),
+    Case(alignments.Reinforce),
+    Case(alignments.Relaxed, {"temperature": 0.5}),
+    Case(alignments.StraightThrough, {"temperature": 0.5}),
+    Case(
+        layers.HardAttention,
+        {"selection": "straight_through", "dropout": 0.25, "seed": 5},
+        inputs={"query": "BTD", "value": "BSE", "key": "BSD"},
+        output="BTE",
+        weights="BTS",
+        is_context=True,
+        without_gradient=("query", "key"),
+        **{**_ATTENTION, "masks": {**_ATTENTION["masks"], "key_mask": "S"}, "causal": ("query", "value", "key")},
     ),
     Case(
         layers.SoftAttention,

@@ -183,7 +183,8 @@ def test_implicit_mask_is_the_explicit_mask(case, name, beside):
     options = {"attention_mask": np.ones(shape_of(case.self_weights[-2:]), "bool")} if beside else {}
     expected = results(layer, {**arrays, name: mask}, **options)
     np.testing.assert_allclose(arrays_of(call(layer, tensors, **options)), expected, atol=FLOAT32)
-    assert np.abs(results(layer, arrays) - expected).max() > FLOAT32, "the mask changes nothing"
+    if not case.without_gradient:  # a hard choice need not fall on what the mask drops
+        assert np.abs(results(layer, arrays) - expected).max() > FLOAT32, "the mask changes nothing"
 
 
 @each_mask(IMPLICIT_CASES)

@@ -1,0 +1,66 @@
+"""Hard attention: in training each query attends to one position at random, at inference to the most probable one."""
+
+import keras
+
+from keras_attention.alignments.argmax import Argmax
+from keras_attention.alignments.categorical import Categorical
+from keras_attention.alignments.estimator import Estimator
+from keras_attention.alignments.reinforce import Reinforce
+from keras_attention.alignments.relaxed import Relaxed
+from keras_attention.alignments.straight_through import StraightThrough
+from keras_attention.ops.lookup import config_of, get_by_name
+
+ESTIMATORS = {"argmax": Argmax, "reinforce": Reinforce, "relaxed": Relaxed, "straight_through": StraightThrough}
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class SampledCategorical(Categorical):
+    """Each query attends to one position: a sample in training, the mode at inference.
+
+    `selection[t] ~ softmax(scores[t])` in training, `selection[t] = one-hot of argmax scores[t]` at inference.
+
+    In the paper the selection is s_t and its probabilities are α_t.
+
+    Args:
+        estimator: How the scores get a gradient: a name or an `Estimator`.
+            "reinforce": by the log-probability of the sample, in a `training.ReinforceModel`. Unbiased.
+            "straight_through", "relaxed": through a Gumbel-softmax, in any model. Biased.
+            "argmax": not at all; the mode is taken in training, too.
+        seed: Integer seed of the samples, or `None`.
+
+    Call arguments:
+        scores: Float tensor of shape `(..., T, S)`.
+        mask: Boolean tensor that broadcasts to the scores, True = may be attended, or `None`.
+        training: Boolean, whether positions are sampled.
+
+    Returns:
+        Weights of shape `(..., T, S)`: one-hot rows, zero where nothing may be attended ("relaxed": mixtures in training).
+
+    Raises:
+        ValueError: If the name of the estimator is unknown.
+
+    Example:
+        >>> alignment = SampledCategorical(seed=5)
+        >>> scores = keras.ops.array([[1.0, 2.0, 3.0]])
+        >>> keras.ops.sum(alignment(scores, training=True))
+        1.0
+        >>> alignment(scores, mask=keras.ops.array([[True, True, False]]))
+        [[0.0, 1.0, 0.0]]
+
+    References:
+        Xu et al., 2015, section 4.1, arXiv:1502.03044.
+    """
+
+    def __init__(self, estimator="reinforce", seed=None, **kwargs):
+        super().__init__(**kwargs)
+        self.estimator = get_by_name(estimator, ESTIMATORS, Estimator, "estimator")
+        self.seed = seed
+        self.seed_generator = keras.random.SeedGenerator(seed)
+
+    def call(self, scores, mask=None, training=None):
+        if training:
+            return self.estimator.weights(self, scores, mask, self.seed_generator)
+        return self.mode(scores, mask)
+
+    def get_config(self):
+        return {**super().get_config(), "estimator": config_of(self.estimator), "seed": self.seed}

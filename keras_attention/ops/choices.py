@@ -1,0 +1,84 @@
+"""What was chosen at random during a call, and how probable it was: kept only while somebody collects it."""
+
+import contextlib
+import threading
+
+from keras import ops
+
+from keras_attention.ops.softmax import at_least_float32
+
+# One stack for each thread: the replicas of a `MirroredStrategy` run in threads of their own.
+_OPEN = threading.local()
+
+
+class Choices:
+    """Log-probabilities and entropies of the choices made while `collect_choices` was open."""
+
+    def __init__(self):
+        self._log_probs = []
+        self._entropies = []
+
+    def record(self, log_prob, entropy=None):
+        self._log_probs.append(sum_trailing(log_prob))
+        if entropy is not None:
+            self._entropies.append(sum_trailing(entropy))
+
+    def log_prob(self, batch_size):
+        """Log-probability of all choices of each example, `(B,)` in float32, or `None` where nothing was chosen."""
+        return sum_by_example(self._log_probs, batch_size)
+
+    def entropy(self, batch_size):
+        """Entropy of all choices of each example, given the earlier ones, `(B,)` in float32, or `None`."""
+        return sum_by_example(self._entropies, batch_size)
+
+
+def sum_trailing(tensor):
+    """`(B, ...)` -> `(B,)`: the sum over all axes but the first, in float32 or better."""
+    tensor = at_least_float32(tensor)
+    return ops.sum(tensor, axis=tuple(range(1, len(tensor.shape))))
+
+
+def sum_by_example(tensors, batch_size):
+    """Sum of tensors `(B·n,)`, whose other axes were folded into the batch, batch first: `(B,)`, or `None` for no tensor."""
+    totals = [ops.sum(ops.reshape(tensor, (batch_size, -1)), axis=-1) for tensor in tensors]
+    return sum(totals[1:], totals[0]) if totals else None
+
+
+@contextlib.contextmanager
+def collect_choices():
+    """Opens a collector for the duration of a `with` block and gives its `Choices`.
+
+    The innermost open collector gets what is recorded. A loop that is compiled (`ops.while_loop`, `ops.scan`,
+    `keras.layers.RNN`) opens one inside its body and carries the log-probability on in its state: what is recorded
+    inside such a loop can't be read outside.
+
+    Example:
+        >>> with collect_choices() as choices:
+        ...     record_choice(ops.array([[-1.0, -2.0], [-3.0, -5.0]]))
+        >>> choices.log_prob(batch_size=2)
+        [-3.0, -8.0]
+    """
+    choices = Choices()
+    stack = _OPEN.__dict__.setdefault("stack", [])
+    stack.append(choices)
+    try:
+        yield choices
+    finally:
+        stack.remove(choices)
+
+
+def is_collecting():
+    """Whether a collector is open."""
+    return bool(getattr(_OPEN, "stack", None))
+
+
+def record_choice(log_prob, entropy=None):
+    """Gives the log-probability `(B, ...)` of a random choice to the open collector; without one nothing is kept.
+
+    Args:
+        log_prob: Float tensor with the batch first; axes may be folded into the batch, batch first. The gradient that
+            trains the choice flows through it.
+        entropy: Float tensor `(B, ...)` in nats, or `None`.
+    """
+    if is_collecting():
+        _OPEN.stack[-1].record(log_prob, entropy)
