@@ -1,14 +1,14 @@
 """What was chosen at random during a call, and how probable it was: kept only while somebody collects it."""
 
 import contextlib
-import threading
+import contextvars
 
 from keras import ops
 
 from keras_attention.ops.softmax import at_least_float32
 
-# One stack for each thread: the replicas of a `MirroredStrategy` run in threads of their own.
-_OPEN = threading.local()
+# A thread has a value of its own: so have the replicas of a `MirroredStrategy`.
+_OPEN = contextvars.ContextVar("open collector", default=None)
 
 
 class Choices:
@@ -59,17 +59,16 @@ def collect_choices():
         [-3.0, -8.0]
     """
     choices = Choices()
-    stack = _OPEN.__dict__.setdefault("stack", [])
-    stack.append(choices)
+    token = _OPEN.set(choices)
     try:
         yield choices
     finally:
-        stack.remove(choices)
+        _OPEN.reset(token)
 
 
 def is_collecting():
     """Whether a collector is open."""
-    return bool(getattr(_OPEN, "stack", None))
+    return _OPEN.get() is not None
 
 
 def record_choice(log_prob, entropy=None):
@@ -81,4 +80,4 @@ def record_choice(log_prob, entropy=None):
         entropy: Float tensor `(B, ...)` in nats, or `None`.
     """
     if is_collecting():
-        _OPEN.stack[-1].record(log_prob, entropy)
+        _OPEN.get().record(log_prob, entropy)

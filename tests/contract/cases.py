@@ -19,7 +19,10 @@ OTHER_SIZES = {**SIZES, "B": 3, "T": 8, "S": 2}
 UNKNOWN_SIZES = {**SIZES, "B": None, "T": None, "S": None}
 
 # Base classes: users subclass them, nothing calls them.
-INTERFACES = {scores.Score, alignments.Alignment, alignments.Estimator}
+INTERFACES = {scores.Score, alignments.Alignment, alignments.Estimator, training.Baseline}
+
+# Models around a graph that the user gives; tests/training/test_reinforce.py asks of them what is asked here.
+WRAPPERS = {training.ReinforceModel}
 
 PACKAGES = (scores, alignments, layers, models, training)
 
@@ -335,6 +338,10 @@ CASES = (
         variant="transformer-gru",
         **_POINTER_NETWORK,
     ),
+    Case(training.LearnedBaseline, {"network": None}),
+    Case(training.LeaveOneOut),
+    Case(training.MovingAverage, {"decay": 0.75, "num_losses": 3}),
+    Case(training.NoBaseline),
     Case(training.SmoothedCrossentropy, {"label_smoothing": 0.1, "reduction": "none", "name": "loss"}),
     Case(training.TokenAccuracy, {"name": "tokens"}),
     Case(training.SequenceAccuracy, {"name": "sequences"}),

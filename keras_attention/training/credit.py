@@ -1,0 +1,187 @@
+"""Credit of random choices for a loss: its gradient gains `(loss - baseline) · gradient of log p`, its value stays.
+
+The rewrite is done on every element of a loss before Keras weighs, masks and reduces it, so that all three apply to both terms:
+the gradient is unbiased for the very scalar that Keras reports.
+"""
+
+import contextlib
+import contextvars
+
+import keras
+from keras import ops
+
+from keras_attention.ops.shapes import sizes_differ
+
+_OPEN = contextvars.ContextVar("open credit", default=None)
+
+
+def score_function_surrogate(losses, baseline, log_prob):
+    """`(losses - baseline) · log_prob`, whose gradient is taken of `log_prob` alone.
+
+    Its expected gradient over the choices is the gradient of the expected loss.
+
+    Example:
+        >>> surrogate = score_function_surrogate(-2.0, -0.5, ops.log([1 / 3]))
+        >>> surrogate
+        [1.6479]
+
+    References:
+        Williams, 1992, eq. (11).
+    """
+    return ops.stop_gradient(losses - baseline) * log_prob
+
+
+def without_value(tensor):
+    """A zero with the gradient of `tensor`."""
+    return tensor - ops.stop_gradient(tensor)
+
+
+class Credit:
+    """What one training step knows about its choices while its losses are computed.
+
+    Args:
+        log_prob: float32 `(B,)`, log-probability of all choices of an example.
+        entropy: float32 `(B,)`.
+        entropy_weight: Number; `entropy_weight · entropy` is taken off every element of every loss.
+        baseline: A `Baseline`.
+        predictions: What `baseline.predict` gave, one row for each example, or `None`.
+    """
+
+    def __init__(self, log_prob, entropy, entropy_weight, baseline, predictions):
+        self.log_prob = log_prob
+        self.entropy = entropy
+        self.entropy_weight = entropy_weight
+        self.baseline = baseline
+        self.predictions = predictions
+        self.measures = []
+
+    def assign(self, losses, name):
+        """`losses (B, ...)` of one output with the gradient of the choices, and the objective that they stand for."""
+        check_per_example(losses, self.log_prob, name)
+        values, rank = ops.cast(losses, "float32"), len(losses.shape)
+        log_prob = self._beside(self.log_prob, rank)
+        bonus = 0.0
+        if self.entropy_weight:
+            bonus = self.entropy_weight * self._beside(self.entropy, rank)
+        objective = ops.stop_gradient(values - bonus)
+        baseline, regression = self.baseline.values(objective, len(self.measures), self.predictions)
+        term = score_function_surrogate(objective, baseline, log_prob) - bonus + regression
+        return losses + ops.cast(without_value(term), losses.dtype), objective
+
+    @staticmethod
+    def _beside(tensor, rank):
+        return ops.reshape(tensor, (-1,) + (1,) * (rank - 1))
+
+
+def check_per_example(losses, log_prob, name):
+    """Raises unless `losses` has a value for each of the examples of `log_prob (B,)`."""
+    shape = tuple(losses.shape)
+    if not shape:
+        raise ValueError(
+            f"Each loss must give a value for each example, shape (B, ...), to credit the choices made for that example. "
+            f"Received the loss {name!r}, which returns a scalar, shape (). Leave out its last mean over the batch; "
+            "Keras averages by itself."
+        )
+    if sizes_differ(shape[0], log_prob.shape[0]):
+        raise ValueError(
+            f"The loss {name!r} must have one row for each example. Received losses of shape {shape} for "
+            f"{log_prob.shape[0]} examples. Keep the batch as the first axis of the outputs."
+        )
+
+
+@contextlib.contextmanager
+def open_credit(credit):
+    """Makes every `CreditedLoss` give `credit` for the duration of a `with` block."""
+    token = _OPEN.set(credit)
+    try:
+        yield credit
+    finally:
+        _OPEN.reset(token)
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class CreditedLoss(keras.losses.Loss):
+    """A loss as it was, except while a credit is open. `ReinforceModel.compile` makes it; users need not.
+
+    Args:
+        loss: A name, a function or a `keras.losses.Loss`.
+    """
+
+    def __init__(self, loss):
+        self.loss = loss
+        self.loss_object = loss_object(loss)
+        super().__init__(self.loss_object.name, self.loss_object.reduction, self.loss_object.dtype)
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        credit = _OPEN.get()
+        if credit is None:
+            return self.loss_object(y_true, y_pred, sample_weight)
+        objectives = []
+
+        def call(y_true, y_pred):
+            losses, objective = credit.assign(self.loss_object.call(y_true, y_pred), self.name)
+            objectives.append(objective)
+            return losses
+
+        result = replaced(self.loss_object, call)(y_true, y_pred, sample_weight)
+        # The mean as Keras weighs and masks it, and that of ones: less than one for a replica, zero if nothing counts.
+        credit.measures.append(
+            [
+                replaced(self.loss_object, lambda *_, values=values: values, "mean_with_sample_weight")(
+                    y_true, y_pred, sample_weight
+                )
+                for values in (objectives[0], ops.ones_like(objectives[0]))
+            ]
+        )
+        return result
+
+    def call(self, y_true, y_pred):
+        return self.loss_object.call(y_true, y_pred)
+
+    def get_config(self):
+        return {"loss": keras.saving.serialize_keras_object(self.loss)}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(keras.saving.deserialize_keras_object(config["loss"]))
+
+
+class FunctionLoss(keras.losses.Loss):
+    """A function of `(y_true, y_pred)` as a loss; ranks that differ by an axis of size one are made equal, as in Keras."""
+
+    def __init__(self, function, name):
+        super().__init__(name=name)
+        self.function = function
+
+    def call(self, y_true, y_pred):
+        if not keras.tree.is_nested(y_true) and not keras.tree.is_nested(y_pred):
+            missing = len(y_pred.shape) - len(y_true.shape)
+            if missing == 1 and y_pred.shape[-1] == 1:
+                y_true = ops.expand_dims(y_true, -1)
+            elif missing == -1 and y_true.shape[-1] == 1:
+                y_true = ops.squeeze(y_true, -1)
+        return self.function(y_true, y_pred)
+
+
+def loss_object(loss):
+    """The `keras.losses.Loss` of a name, a function or a `Loss`."""
+    function = keras.losses.get(loss)
+    if isinstance(function, keras.losses.Loss):
+        return function
+    return FunctionLoss(function, loss if isinstance(loss, str) else getattr(function, "__name__", "loss"))
+
+
+def replaced(loss, call, reduction=None):
+    """A copy of the object `loss` whose `call` is another function; how it treats weights and masks stays."""
+    other = object.__new__(type(loss))  # copy.copy would write a Keras object to a file and read it
+    vars(other).update(vars(loss), call=call)
+    if reduction is not None:
+        other.reduction = reduction
+    return other
+
+
+def credited(loss):
+    """A compiled loss, alone or in a list or dictionary, as `CreditedLoss`; `None` stays."""
+    return keras.tree.map_structure(
+        lambda leaf: leaf if leaf is None or isinstance(leaf, CreditedLoss) else CreditedLoss(leaf), loss
+    )

@@ -1,0 +1,208 @@
+"""Models with random choices, trained by REINFORCE under plain `compile` and `fit`."""
+
+import threading
+
+import keras
+from keras import ops
+
+from keras_attention.ops.choices import collect_choices, is_collecting, record_choice
+from keras_attention.ops.lookup import config_of
+from keras_attention.ops.shapes import check_positive_integer
+from keras_attention.training.baselines import get_baseline
+from keras_attention.training.credit import Credit, credited, open_credit
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class RecordedOutput(keras.layers.Layer):
+    """An output as it is; on the way the log-probability that belongs to it goes to the open collector."""
+
+    def __init__(self, **kwargs):
+        super().__init__(autocast=False, **kwargs)
+        self.supports_masking = True
+
+    def build(self, inputs_shape):
+        self.built = True
+
+    def call(self, inputs):
+        output, log_prob = inputs
+        record_choice(log_prob)
+        return output
+
+    def compute_output_spec(self, inputs):
+        return keras.KerasTensor(inputs[0].shape, dtype=inputs[0].dtype)
+
+    def compute_mask(self, inputs, previous_mask):
+        return previous_mask[0] if isinstance(previous_mask, list | tuple) else previous_mask
+
+
+class FirstSamples(keras.layers.Layer):
+    """Of each `num_samples` adjacent rows the first, with its mask."""
+
+    def __init__(self, num_samples):
+        super().__init__(autocast=False)
+        self.supports_masking = True
+        self.num_samples = num_samples
+        self.built = True
+
+    def call(self, inputs):
+        return inputs[:: self.num_samples]
+
+    def compute_mask(self, inputs, previous_mask):
+        return None if previous_mask is None else previous_mask[:: self.num_samples]
+
+
+def repeat_rows(nest, count):
+    """`(B, ...)` -> `(B · count, ...)` in all tensors of a nest: each row, `count` times."""
+    if count == 1:
+        return nest
+    return keras.tree.map_structure(lambda leaf: None if leaf is None else ops.repeat(leaf, count, axis=0), nest)
+
+
+def record_output(outputs, log_probs):
+    """The outputs of a functional graph, the first of which records `log_probs` whenever it is computed."""
+    first, *others = keras.tree.flatten(outputs)
+    return keras.tree.pack_sequence_as(outputs, [RecordedOutput()([first, log_probs]), *others])
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class ReinforceModel(keras.Model):
+    """A functional model whose random choices learn by REINFORCE.
+
+        loss     = as compiled: the reported number is unchanged
+        gradient = gradient of loss + (loss - baseline) · gradient of log p(choices)
+
+    for each element of each loss, so that Keras' masks, sample weights and reduction apply to both terms. The
+    estimate is unbiased for the gradient of the expected loss. `log p` is the sum over all choices of an example, in
+    whatever layers of the graph, nested ones too, they are made (`HardAttention`, alignment "sampled"): a choice is
+    credited with everything that the example costs, also with tokens before it. Whatever `add_loss` adds and regularizers are
+    trained as always, but choices are not credited with them.
+
+    In the paper loss is -r, baseline is b, and `gradient of log p` is the characteristic eligibility.
+
+    Args:
+        inputs, outputs: Symbolic tensors, as of `keras.Model`. A model written as a subclass takes part as a layer:
+            `ReinforceModel(inputs, my_model(inputs))`.
+        baseline: "moving_average", "leave_one_out", "learned", `None` or a `training.Baseline`.
+        num_samples: Integer M. In training every example is repeated M times, each with choices of its own: outputs then have
+            M adjacent rows for each example. Metrics see the first.
+        entropy_weight: Number; `entropy_weight · entropy of the choices` is taken off the objective (not off the reported
+            loss) for each element of each loss, which keeps choices from becoming certain too soon. The entropy is that
+            which layers record; `log_probs` has none.
+        log_probs: Symbolic tensor of the graph, `(B, ...)`: log-probability of choices that a layer makes in a compiled
+            loop. (What is recorded inside such a loop can't be read outside: the layer collects it there with
+            `ops.choices.collect_choices`, carries it on in the loop's state and returns it.) Or `None`. It becomes
+            part of the graph, so that it isn't needed again on loading.
+
+    Call arguments:
+        inputs: As those of the graph.
+        training: Boolean, whether choices are made at random; otherwise the most probable ones are made.
+
+    Returns:
+        The outputs of the graph.
+
+    Raises:
+        ValueError: If a loss returns a scalar, which doesn't say what an example cost; if arguments don't fit together.
+
+    Example:
+        >>> query, value = keras.Input((1, 5)), keras.Input((None, 5))
+        >>> context = HardAttention("bilinear")(query, value)
+        >>> model = ReinforceModel([query, value], keras.layers.Dense(3)(context))
+        >>> model.compile(optimizer="adam", loss="mse")
+        >>> data = [np.ones((2, 1, 5)), np.ones((2, 7, 5))]
+        >>> history = model.fit(data, np.zeros((2, 1, 3)), verbose=0)
+        >>> model.predict(data, verbose=0).shape
+        (2, 1, 3)
+
+    References:
+        Williams, 1992, "Simple statistical gradient-following algorithms for connectionist reinforcement learning".
+        Mnih, Heess, Graves and Kavukcuoglu, 2014, section 3, arXiv:1406.6247.
+        Xu et al., 2015, section 4.1, arXiv:1502.03044.
+    """
+
+    def __init__(
+        self,
+        inputs,
+        outputs,
+        baseline="moving_average",
+        num_samples=1,
+        entropy_weight=0.0,
+        log_probs=None,
+        **kwargs,
+    ):
+        num_samples = check_positive_integer("num_samples", num_samples)
+        outputs = outputs if log_probs is None else record_output(outputs, log_probs)
+        super().__init__(inputs=inputs, outputs=outputs, **kwargs)
+        self.baseline = get_baseline(baseline)
+        self.num_samples = num_samples
+        self.entropy_weight = entropy_weight
+        self.baseline.prepare(self.input, len(self.outputs), num_samples)
+        self.first_samples = FirstSamples(num_samples)
+        # Keras calls the model and computes its loss in two steps; each replica takes them in a thread of its own.
+        self._step = threading.local()
+
+    def call(self, inputs, training=None, mask=None):
+        self._step.is_training = bool(training) and not is_collecting()  # as a layer of another such model: no
+        if not self._step.is_training:
+            return super().call(inputs, training=training, mask=mask)
+        with collect_choices() as choices:
+            inputs, mask = repeat_rows((inputs, mask), self.num_samples)
+            outputs = super().call(inputs, training=training, mask=mask)
+        batch_size = ops.shape(keras.tree.flatten(outputs)[0])[0]
+        self._step.log_prob, self._step.entropy = choices.log_prob(batch_size), choices.entropy(batch_size)
+        return outputs
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        if not (training and self._is_training):
+            return super().compute_loss(x, y, y_pred, sample_weight, training)
+        step = vars(self._step)
+        log_prob, entropy = step.pop("log_prob", None), step.pop("entropy", None)
+        y, sample_weight = repeat_rows((y, sample_weight), self.num_samples)
+        if log_prob is None:
+            return super().compute_loss(x, y, y_pred, sample_weight, training)
+        predictions = repeat_rows(self.baseline.predict(x), self.num_samples)
+        entropy = ops.zeros_like(log_prob) if entropy is None else entropy
+        with open_credit(Credit(log_prob, entropy, self.entropy_weight, self.baseline, predictions)) as credit:
+            loss = super().compute_loss(x, y, y_pred, sample_weight, training)
+        if not credit.measures:
+            raise ValueError(
+                "Choices learn from the losses given to `compile`. Received none. Pass `loss=`: what `add_loss` adds says "
+                "nothing about single examples."
+            )
+        self.baseline.update(credit.measures)
+        return loss
+
+    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        if self._is_training and self.num_samples > 1:
+            y_pred = keras.tree.map_structure(self.first_samples, y_pred)
+        return super().compute_metrics(x, y, y_pred, sample_weight)
+
+    @property
+    def _is_training(self):
+        return getattr(self._step, "is_training", False)
+
+    def compile(self, optimizer="rmsprop", loss=None, *args, **kwargs):
+        super().compile(optimizer, credited(loss), *args, **kwargs)
+
+    def compile_from_config(self, config):
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        if self.optimizer is not None:
+            self.optimizer.build(self.trainable_variables)
+
+    def get_config(self):
+        graph = keras.Model(self.input, self.output, name=self.name)
+        return {
+            **graph.get_config(),
+            "trainable": self.trainable,
+            "baseline": config_of(self.baseline),
+            "num_samples": self.num_samples,
+            "entropy_weight": self.entropy_weight,
+        }
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        if "output_layers" not in config:  # a subclass with a constructor of its own
+            return cls(**config)
+        config = dict(config)
+        options = {name: config.pop(name) for name in ("trainable", "baseline", "num_samples", "entropy_weight")}
+        graph = keras.Model.from_config(config, custom_objects)
+        return cls(graph.input, graph.output, name=graph.name, **options)
