@@ -12,13 +12,16 @@ _OPEN = contextvars.ContextVar("open collector", default=None)
 
 
 class Choices:
-    """Log-probabilities and entropies of the choices made while `collect_choices` was open."""
+    """Log-probabilities, entropies and predictions of the choices made while `collect_choices` was open."""
 
     def __init__(self):
         self._log_probs = []
         self._entropies = []
+        self._predicted = []
 
-    def record(self, log_prob, entropy=None):
+    def record(self, log_prob, entropy=None, prediction=None):
+        if prediction is not None:
+            self._predicted.append((at_least_float32(log_prob), at_least_float32(prediction)))
         self._log_probs.append(sum_trailing(log_prob))
         if entropy is not None:
             self._entropies.append(sum_trailing(entropy))
@@ -30,6 +33,16 @@ class Choices:
     def entropy(self, batch_size):
         """Entropy of all choices of each example, given the earlier ones, `(B,)` in float32, or `None`."""
         return sum_by_example(self._entropies, batch_size)
+
+    def predicted(self, batch_size):
+        """Log-probabilities and predictions of the n choices that were recorded with one, both `(B, n)`, or `None`."""
+        if not self._predicted:
+            return None
+        rows = [
+            [ops.reshape(tensor, (batch_size, -1)) for tensor in tensors]
+            for tensors in zip(*self._predicted, strict=True)
+        ]
+        return tuple(ops.concatenate(tensors, axis=-1) for tensors in rows)
 
 
 def sum_trailing(tensor):
@@ -71,13 +84,15 @@ def is_collecting():
     return _OPEN.get() is not None
 
 
-def record_choice(log_prob, entropy=None):
+def record_choice(log_prob, entropy=None, prediction=None):
     """Gives the log-probability `(B, ...)` of a random choice to the open collector; without one nothing is kept.
 
     Args:
         log_prob: Float tensor with the batch first; axes may be folded into the batch, batch first. The gradient that
             trains the choice flows through it.
         entropy: Float tensor `(B, ...)` in nats, or `None`.
+        prediction: Float tensor of the shape of `log_prob`, or `None`: which loss is expected before the choice is made,
+            so of nothing but what was chosen earlier. The baseline "by_choice" compares the loss with it, and trains it.
     """
     if is_collecting():
-        _OPEN.get().record(log_prob, entropy)
+        _OPEN.get().record(log_prob, entropy, prediction)

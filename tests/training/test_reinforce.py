@@ -8,13 +8,11 @@ import pytest
 from keras import ops
 from reference import two_choices
 from reference.arrays import normal, to_numpy
-from reference.gradients import gradient
 from tolerances import FLOAT32
 
 from keras_attention import layers
 from keras_attention.alignments import SampledCategorical
-from keras_attention.training import LearnedBaseline, MovingAverage, ReinforceModel, SmoothedCrossentropy
-from keras_attention.training.credit import score_function_surrogate
+from keras_attention.training import ReinforceModel
 
 B, S, D, Q, T = 2, 3, 2, 5, 7
 
