@@ -12,20 +12,22 @@ def one_hot_of_maximum(scores, mask=None):
 
     No argmax, which raises on a source of length zero.
     """
-    scores = mask_scores(scores, mask)
+    dtype = scores.dtype
+    scores = mask_scores(at_least_float32(scores), mask)
     is_maximum = ops.equal(scores, ops.max(scores, axis=-1, keepdims=True, initial=LOWEST))
     is_first = ops.equal(ops.cumsum(ops.cast(is_maximum, "int32"), axis=-1), 1)
     chosen = ops.logical_and(is_maximum, is_first)
     if mask is not None:
         chosen = ops.logical_and(chosen, mask)
-    return ops.cast(chosen, scores.dtype)
+    return ops.cast(chosen, dtype)
 
 
-def gumbel_noise(shape, seed=None):
-    """float32 noise of the Gumbel distribution: `argmax(scores + noise)` is a sample of `softmax(scores)`."""
+def with_gumbel_noise(scores, seed=None):
+    """Scores in float32 or better plus noise of the Gumbel distribution: their argmax is a sample of `softmax(scores)`."""
+    scores = at_least_float32(scores)
     smallest = 1e-30  # keeps both logarithms finite
-    uniform = keras.random.uniform(shape, smallest, 1.0, dtype="float32", seed=seed)
-    return -ops.log(-ops.log(uniform) + smallest)
+    uniform = keras.random.uniform(ops.shape(scores), smallest, 1.0, dtype="float32", seed=seed)
+    return scores - ops.cast(ops.log(-ops.log(uniform) + smallest), scores.dtype)
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -64,8 +66,7 @@ class Categorical(Alignment):
 
     def sample(self, scores, mask=None, seed=None):
         """One position for each query, one-hot `(..., T, S)`, by the Gumbel-max trick."""
-        noise = gumbel_noise(ops.shape(scores), seed)
-        return self.mode(scores + ops.cast(noise, scores.dtype), mask)
+        return ops.cast(self.mode(with_gumbel_noise(scores, seed), mask), scores.dtype)
 
     def log_prob(self, selection, scores, mask=None):
         """Log-probability of a selection `(..., T, S)` of one-hot rows: `(..., T)`, 0 for an empty row."""

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention.alignments.categorical import gumbel_noise
+from keras_attention.alignments.categorical import with_gumbel_noise
 from keras_attention.alignments.estimator import Estimator
 from keras_attention.ops.shapes import check_positive
 from keras_attention.ops.softmax import masked_softmax
@@ -14,8 +14,7 @@ def gumbel_softmax(scores, mask, temperature, seed):
 
     Its maximum stands at a sample of `softmax(scores)`; towards temperature 0 it is that sample.
     """
-    noise = ops.cast(gumbel_noise(ops.shape(scores), seed), scores.dtype)
-    return masked_softmax((scores + noise) / temperature, mask)
+    return ops.cast(masked_softmax(with_gumbel_noise(scores, seed) / temperature, mask), scores.dtype)
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

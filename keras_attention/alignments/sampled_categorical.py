@@ -26,7 +26,8 @@ class SampledCategorical(Categorical):
             "reinforce": by the log-probability of the sample, in a `training.ReinforceModel`. Unbiased.
             "straight_through", "relaxed": through a Gumbel-softmax, in any model. Biased.
             "argmax": not at all; the mode is taken in training, too.
-        seed: Integer seed of the samples, or `None`.
+        seed: Integer seed of the samples, or `None`. Two layers of one model need two seeds: with one, their choices
+            are not independent, while the sum of their log-probabilities says so.
 
     Call arguments:
         scores: Float tensor of shape `(..., T, S)`.

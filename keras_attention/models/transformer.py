@@ -141,7 +141,7 @@ class Transformer(SequenceModel):
                 kind(
                     **{name: config[name] for name in BLOCK_OPTIONS},
                     score=copy_of(score),
-                    alignment=copy_of(alignment),
+                    alignment=copy_of(alignment, 2 * index + (side == "decoder")),
                     seed=next(seeds),
                     dtype=dtype,
                     name=f"{side}_block_{index}",

@@ -4,6 +4,8 @@ import difflib
 
 import keras
 
+from keras_attention.ops.random import split_seed
+
 
 def get_by_name(identifier, names, base, kind):
     """The object that `identifier` stands for.
@@ -35,9 +37,16 @@ def get_by_name(identifier, names, base, kind):
     )
 
 
-def copy_of(layer):
-    """An unbuilt layer like this one, with weights of its own; its class need not be registered."""
-    return type(layer).from_config(layer.get_config())
+def copy_of(layer, index=0):
+    """An unbuilt layer like this one, with weights of its own; its class need not be registered.
+
+    Copies of different `index` have different seeds where the layer has one: choices by the same random numbers would
+    not be independent of each other.
+    """
+    config = layer.get_config()
+    if config.get("seed") is not None:
+        config["seed"] = split_seed(config["seed"], index + 1)[index]
+    return type(layer).from_config(config)
 
 
 def config_of(layer):

@@ -124,6 +124,11 @@ class CreditedLoss(keras.losses.Loss):
             return losses
 
         result = replaced(self.loss_object, call)(y_true, y_pred, sample_weight)
+        if not objectives:
+            raise ValueError(
+                f"The loss {self.name!r} must compute a value for each example in its method `call`. Received a loss whose "
+                "`__call__` never asks it. Leave `__call__` to `keras.losses.Loss`."
+            )
         # The mean as Keras weighs and masks it, and that of ones: less than one for a replica, zero if nothing counts.
         credit.measures.append(
             [
@@ -146,29 +151,16 @@ class CreditedLoss(keras.losses.Loss):
         return cls(keras.saving.deserialize_keras_object(config["loss"]))
 
 
-class FunctionLoss(keras.losses.Loss):
-    """A function of `(y_true, y_pred)` as a loss; ranks that differ by an axis of size one are made equal, as in Keras."""
-
-    def __init__(self, function, name):
-        super().__init__(name=name)
-        self.function = function
-
-    def call(self, y_true, y_pred):
-        if not keras.tree.is_nested(y_true) and not keras.tree.is_nested(y_pred):
-            missing = len(y_pred.shape) - len(y_true.shape)
-            if missing == 1 and y_pred.shape[-1] == 1:
-                y_true = ops.expand_dims(y_true, -1)
-            elif missing == -1 and y_true.shape[-1] == 1:
-                y_true = ops.squeeze(y_true, -1)
-        return self.function(y_true, y_pred)
-
-
 def loss_object(loss):
     """The `keras.losses.Loss` of a name, a function or a `Loss`."""
     function = keras.losses.get(loss)
     if isinstance(function, keras.losses.Loss):
         return function
-    return FunctionLoss(function, loss if isinstance(loss, str) else getattr(function, "__name__", "loss"))
+    name = loss if isinstance(loss, str) else getattr(function, "__name__", "loss")
+    # Keras' wrapper of functions, which makes ranks equal, has no public name of its own; this class is one.
+    wrapper = keras.losses.MeanSquaredError(name=name.strip("<>"))  # "<lambda>" is no name for TensorFlow
+    wrapper.fn = function
+    return wrapper
 
 
 def replaced(loss, call, reduction=None):

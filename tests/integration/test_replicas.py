@@ -17,7 +17,9 @@ import json
 import keras
 import numpy as np
 import tensorflow as tf
-from keras_attention.training import SmoothedCrossentropy, TokenAccuracy
+from keras_attention.alignments import SampledCategorical
+from keras_attention.layers import SoftAttention
+from keras_attention.training import ReinforceModel, SmoothedCrossentropy, TokenAccuracy
 
 device = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(device, [tf.config.LogicalDeviceConfiguration()] * 2)
@@ -42,13 +44,40 @@ def train(strategy, label_smoothing):
     }
 
 
+class LeastProbable(SampledCategorical):
+    # A choice that the example determines: two replicas draw other samples than one device.
+
+    def sample(self, scores, mask=None, seed=None):
+        return self.mode(-scores, mask)
+
+
+def reinforce(strategy):
+    # Two steps, the second with the baseline of the first.
+    with strategy.scope():
+        query, value = keras.Input((1, 2)), keras.Input((2, 2))
+        kernel = keras.initializers.Constant([[1.0, 0.5], [0.0, 2.0]])
+        projection = keras.layers.Dense(2, use_bias=False, kernel_initializer=kernel)
+        context = SoftAttention("dot", LeastProbable())(projection(query), value)
+        model = ReinforceModel([query, value], context, entropy_weight=0.1)
+        model.compile(optimizer=keras.optimizers.SGD(0.01), loss="mse")
+    query = inputs.reshape(4, 1, 2)
+    value = np.stack([inputs[:, :, 0], inputs[::-1, :, 0] - 3.0], axis=1)
+    history = model.fit([query, value], np.ones((4, 1, 2)), epochs=2, batch_size=4, verbose=0).history
+    return {
+        "loss": history["loss"],
+        "kernel": projection.get_weights()[0].tolist(),
+        "baseline": (model.baseline.total.numpy() / model.baseline.mass.numpy()).tolist(),
+    }
+
+
 results = []
 for label_smoothing in (0.0, 0.1):
     single = train(tf.distribute.get_strategy(), label_smoothing)
     mirrored = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
     assert mirrored.num_replicas_in_sync == 2
     results.append({"single": single, "mirrored": train(mirrored, label_smoothing)})
-print(json.dumps(results))
+reinforced = {"single": reinforce(tf.distribute.get_strategy()), "mirrored": reinforce(mirrored)}
+print(json.dumps({"results": results, "reinforced": reinforced}))
 """
 
 
@@ -61,17 +90,29 @@ def expected(label_smoothing):
     return loss, [1 - 0.01 * slope, 0.01 * slope]
 
 
-@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="MirroredStrategy is TensorFlow's")
-def test_two_replicas_make_the_update_of_one_device():
+@pytest.fixture(scope="module")
+def trained():
     environment = {**os.environ, "KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
     process = subprocess.run(
         [sys.executable, "-c", TRAIN], env=environment, capture_output=True, text=True, timeout=300, check=False
     )
     assert process.returncode == 0, process.stderr
-    results = json.loads(process.stdout.splitlines()[-1])
-    for label_smoothing, runs in zip((0.0, 0.1), results, strict=True):
+    return json.loads(process.stdout.splitlines()[-1])
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="MirroredStrategy is TensorFlow's")
+def test_two_replicas_make_the_update_of_one_device(trained):
+    for label_smoothing, runs in zip((0.0, 0.1), trained["results"], strict=True):
         loss, kernel = expected(label_smoothing)
         for run in (runs["single"], runs["mirrored"]):
             assert run["loss"] == pytest.approx(loss, rel=1e-5)
             assert run["accuracy"] == 0.0
             assert run["kernel"] == pytest.approx(kernel, rel=1e-5)
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="MirroredStrategy is TensorFlow's")
+def test_two_replicas_credit_choices_as_one_device(trained):
+    single, mirrored = trained["reinforced"]["single"], trained["reinforced"]["mirrored"]
+    assert np.abs(np.array(single["kernel"]) - [[1.0, 0.5], [0.0, 2.0]]).max() > 1e-2
+    for name, value in single.items():
+        np.testing.assert_allclose(mirrored[name], value, rtol=1e-5)

@@ -1,7 +1,7 @@
 import keras
 import pytest
 
-from keras_attention.ops.lookup import get_by_name
+from keras_attention.ops.lookup import copy_of, get_by_name
 
 NAMES = {"dense": keras.layers.Dense, "dropout": keras.layers.Dropout, "identity": keras.layers.Identity}
 
@@ -33,3 +33,12 @@ def test_a_config_of_another_class_is_a_type_error():
 def test_a_dictionary_that_is_no_config_is_a_type_error():
     with pytest.raises(TypeError, match=r"`layer` must be one of .* Received: {'units': 3} of type dict"):
         get_by_name({"units": 3}, NAMES, keras.layers.Layer, "layer")
+
+
+def test_copies_draw_other_random_numbers_than_the_original_and_each_other():
+    original = keras.layers.Dropout(0.25, seed=3)
+    copies = [copy_of(original, index) for index in range(3)]
+    assert {layer.rate for layer in copies} == {0.25}
+    assert len({original.seed, *(layer.seed for layer in copies)}) == 4
+    assert [layer.seed for layer in copies] == [copy_of(original, index).seed for index in range(3)]
+    assert copy_of(keras.layers.Dropout(0.25), 1).seed is None
