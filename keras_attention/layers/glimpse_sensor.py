@@ -86,7 +86,7 @@ class GlimpseSensor(keras.layers.Layer):
         >>> sensor = GlimpseSensor(size=1, num_scales=2)
         >>> image = keras.ops.array([[[[1.0], [2.0]], [[3.0], [8.0]]]])
         >>> sensor(image, keras.ops.array([[0.5, -0.5]]))  # the pixel on the left below, and what is around it
-        [[[[3.0, 1.5]]]]
+        [[[[3.0, 2.0]]]]
 
     References:
         Mnih, Heess, Graves and Kavukcuoglu, 2014, section 3.1, arXiv:1406.6247.
