@@ -11,6 +11,7 @@ The points of every example come sorted by x, so that the order of an answer is 
 begin at the leftmost point, the corners of a triangle run from left to right.
 """
 
+import argparse
 import dataclasses
 import pathlib
 import time
@@ -84,6 +85,8 @@ def main():
     task, output = TASKS[arguments.task], arguments.output / arguments.task
     if arguments.smoke:
         output, arguments.examples = output / "smoke", 512
+    if arguments.examples * arguments.epochs < arguments.batch_size:
+        parser.error(f"there must be a batch of {arguments.batch_size} examples at least; raise --examples")
     if arguments.evaluate:
         if not (output / "model.keras").exists():
             parser.error(f"--evaluate needs a trained model, and {output} has none: run without --evaluate first")
@@ -158,7 +161,7 @@ def load(task, points, train_examples, output):
         "test_examples": tests,
     }
     if task.builder is data.Tsp and max(points) > 12:
-        settings["solver"] = data.PyVRP()
+        settings["solver"] = data.PyVRP(iterations=2 * max(points))
     name = f"{points[0]}-{points[-1]}-{train_examples}"
     builder = task.builder(config=task.config(name=name, **settings), data_dir=output / "data")
     builder.download_and_prepare()
@@ -203,8 +206,10 @@ def draw(task, model, examples, answers, output):
 
 def numbers_of_points(text):
     """`"10"`  ->  `range(10, 11)`, `"5-20"`  ->  `range(5, 21)`"""
-    first, _, last = text.partition("-")
-    return range(positive_integer(first), positive_integer(last or first) + 1)
+    numbers = [positive_integer(number) for number in text.split("-")]
+    if len(numbers) > 2 or numbers[0] > numbers[-1]:
+        raise argparse.ArgumentTypeError(f"must be a number or two in increasing order, such as 5-20. Received: {text}")
+    return range(numbers[0], numbers[-1] + 1)
 
 
 def describe(points):

@@ -132,21 +132,22 @@ def parse_indices(fields, number_of_points, closed):
                 f"{shown(indices)}. Repeat the first one, or read triangulations and sorting with `closed=False`."
             )
         indices.pop()
-    check_indices(indices, number_of_points)
+    check_indices(indices, number_of_points, closed)
     return np.array(indices, "int32")
 
 
 def line_of(example, closed):
     """`{"points": [[0.5, 0], [1, 1]], "indices": [1, 2]}`  ->  `"0.5 0 1 1 output 1 2 1 \\n"`"""
     points, indices = np.asarray(example["points"]), np.asarray(example["indices"])
-    if points.ndim != 2 or points.size == 0 or indices.ndim != 1 or indices.dtype.kind not in "iu":
+    is_integer = indices.size == 0 or indices.dtype.kind in "iu"  # an empty list is one of floats
+    if points.ndim != 2 or points.size == 0 or indices.ndim != 1 or not is_integer:
         raise ValueError(
             "`points` must have shape (n, F) with one point or more, and `indices` must be integers of shape (m,). "
             f"Received points of shape {points.shape} and {indices.dtype} indices of shape {indices.shape}. Write one "
             "example as one dictionary."
         )
     coordinates, indices = finite(points).ravel().tolist(), indices.tolist()
-    check_indices(indices, len(points))
+    check_indices(indices, len(points), closed)
     indices += indices[:1] if closed else []
     # Nine digits name each float32. The shortest name of one, read as a float64 first, can end up as its neighbour.
     return "%.9g " * len(coordinates) % tuple(coordinates) + "output " + "%d " * len(indices) % tuple(indices) + "\n"
@@ -165,12 +166,12 @@ def finite(points):
     return rounded
 
 
-def check_indices(indices, number_of_points):
-    """`[3, 1, 2]`, 3 passes; `[]`, 3 and `[3, 0]`, 3 and `[4]`, 3 do not."""
-    if not indices or min(indices) < 1 or max(indices) > number_of_points:
+def check_indices(indices, number_of_points, closed):
+    """`[3, 1, 2]`, 3 passes; `[3, 0]`, 3 and `[4]`, 3 do not; `[]`, the triangulation of a line, if it is not closed."""
+    if (closed and not indices) or any(not 1 <= index <= number_of_points for index in indices):
         raise ValueError(
-            f"there must be one index or more, each from 1 to {number_of_points}, the number of points. Received the "
-            f"indices {shown(indices)}. Count positions from 1."
+            f"there must be {'one index or more, each' if closed else 'indices'} from 1 to {number_of_points}, the number "
+            f"of points. Received the indices {shown(indices)}. Count positions from 1."
         )
 
 

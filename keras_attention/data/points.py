@@ -8,8 +8,7 @@ import tensorflow as tf
 
 from keras_attention.data.pairs import check_size
 
-# What fills the shorter examples of a batch until the mask is made: no point and no index can be this.
-FILLERS = {"points": float("inf"), "indices": -1}
+NAMES = ("points", "indices")
 
 
 def point_batches(examples, batch_size=128, max_points=None, max_length=None, drop_remainder=False):
@@ -25,9 +24,9 @@ def point_batches(examples, batch_size=128, max_points=None, max_length=None, dr
     `point_batches(dataset.cache().shuffle(100_000))`.
 
     Args:
-        examples: `tf.data.Dataset` of `{"points": float (n, F), "indices": integers (m,)}`, each with an n and an m of
-            its own, or a list of such dictionaries, as `read_points` returns it. Coordinates are finite and indices
-            count from 1.
+        examples: `tf.data.Dataset` of `{"points": float (n, F), "indices": signed integers (m,)}`, each with an n and an
+            m of its own, or a list of such dictionaries, as `read_points` returns it. Coordinates are finite in float32
+            and indices count from 1.
         batch_size: Integer B, number of examples in a batch; the last one may have fewer.
         max_points: Integer or None. With an integer every batch is padded to S = `max_points`, else to its largest n.
         max_length: Integer or None. With an integer every batch is padded to T = `max_length`, which counts the end, as
@@ -42,9 +41,10 @@ def point_batches(examples, batch_size=128, max_points=None, max_length=None, dr
 
     Raises:
         TypeError: The examples have other types or ranks.
-        ValueError: A size is not a positive integer, or the list is empty.
+        ValueError: A size is not a positive integer; the list is empty; an index in it is not a position of a point, or
+            a coordinate is not finite.
         tf.errors.InvalidArgumentError: While the batches are read, if an example is longer than `max_points` or
-            `max_length`, an index is not a position of a point, or a coordinate is not finite.
+            `max_length`, or has such an index or coordinate.
     """
     dataset = examples if isinstance(examples, tf.data.Dataset) else point_dataset(examples)
     check_element(dataset.element_spec)
@@ -53,12 +53,18 @@ def point_batches(examples, batch_size=128, max_points=None, max_length=None, dr
         if size is not None:
             check_size(name, size)
 
+    # What fills the shorter examples until the mask is made, the least number of each type: no point and no index.
+    spec = dataset.element_spec
+    fillers = {name: tf.constant(spec[name].dtype.min, spec[name].dtype) if name in NAMES else None for name in spec}
+
     def inputs_and_labels(batch):
-        points, indices = batch["points"], tf.cast(batch["indices"], tf.int32)
-        mask = tf.reduce_any(points != FILLERS["points"], axis=-1)  # (B, n) of the largest n
-        with tf.control_dependencies([check_points(points, mask), check_indices(indices, mask)]):
-            source = tf.cast(tf.where(mask[..., None], points, 0.0), tf.float32)  # (B, n, F)
-            labels = tf.pad(tf.maximum(indices, 0), [[0, 0], [0, 1]])  # (B, m + 1) of the largest m
+        points, indices = batch["points"], batch["indices"]
+        mask = tf.reduce_any(points != fillers["points"], axis=-1)  # (B, n) of the largest n
+        source = tf.where(mask[..., None], tf.cast(points, tf.float32), 0.0)  # (B, n, F)
+        is_index = indices != fillers["indices"]
+        with tf.control_dependencies([check_points(source, points), check_indices(indices, is_index, mask)]):
+            labels = tf.cast(tf.where(is_index, indices, 0), tf.int32)
+            labels = tf.pad(labels, [[0, 0], [0, 1]])  # (B, m + 1) of the largest m
         if max_points is not None:
             source, mask = (pad_to("max_points", max_points, each) for each in (source, mask))
         if max_length is not None:
@@ -67,8 +73,6 @@ def point_batches(examples, batch_size=128, max_points=None, max_length=None, dr
         return {"source": source, "source_mask": mask, "target": target}, labels
 
     # `padded_batch` takes a tenth of the time of `ragged_batch`, which would know the lengths without fillers.
-    spec = dataset.element_spec
-    fillers = {name: tf.constant(FILLERS[name], spec[name].dtype) if name in FILLERS else None for name in spec}
     batches = dataset.padded_batch(batch_size, padding_values=fillers, drop_remainder=drop_remainder)
     return batches.map(inputs_and_labels, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
 
@@ -87,9 +91,10 @@ def point_dataset(examples):
 
     Raises:
         TypeError: An example has other types or ranks.
-        ValueError: There is no example, or points differ in F.
+        ValueError: There is no example, points differ in F or are not finite in float32, or an index is not a position of
+            a point.
     """
-    examples = [{name: np.asarray(example[name]) for name in FILLERS} for example in examples]
+    examples = [{name: np.asarray(example[name]) for name in NAMES} for example in examples]
     if not examples:
         raise ValueError("There must be an example. Received none. Pass what `read_points` returns of a file.")
     for number, example in enumerate(examples):
@@ -117,21 +122,22 @@ def pad_to(argument, size, batch):
 
 
 def check_element(spec):
-    has_both = isinstance(spec, dict) and all(isinstance(spec.get(name), tf.TensorSpec) for name in FILLERS)
+    has_both = isinstance(spec, dict) and all(isinstance(spec.get(name), tf.TensorSpec) for name in NAMES)
     if (
         not has_both
         or (spec["points"].shape.rank, spec["indices"].shape.rank) != (2, 1)
-        or not (spec["points"].dtype.is_floating and spec["indices"].dtype.is_integer)
+        or not (spec["points"].dtype.is_floating and spec["indices"].dtype in (tf.int16, tf.int32, tf.int64))
     ):
         raise TypeError(
-            '`examples` must have "points", floats of shape (n, F), and "indices", integers of shape (m,). Received '
+            '`examples` must have "points", floats of shape (n, F), and "indices", signed integers of shape (m,). Received '
             f"elements {spec}. Map the data set first, and leave its examples single."
         )
 
 
 def check_example(number, example, width):
     points, indices = example["points"], example["indices"]
-    if points.ndim != 2 or points.dtype.kind not in "fiu" or indices.ndim != 1 or indices.dtype.kind not in "iu":
+    is_integer = indices.size == 0 or indices.dtype.kind in "iu"  # an empty list is one of floats
+    if points.ndim != 2 or points.dtype.kind not in "fiu" or indices.ndim != 1 or not is_integer:
         raise TypeError(
             'An example must have "points", numbers of shape (n, F), and "indices", integers of shape (m,). Received '
             f"{points.dtype} points of shape {points.shape} and {indices.dtype} indices of shape {indices.shape} in "
@@ -142,19 +148,31 @@ def check_example(number, example, width):
             f"All points must have as many coordinates as those of example 0: {width}. Received points of shape "
             f"{points.shape} in example {number}. Make a data set for each width."
         )
+    with np.errstate(over="ignore"):
+        is_finite = np.isfinite(points.astype("float32")).all(axis=1)
+    if not is_finite.all():
+        raise ValueError(
+            f"Coordinates must be finite in float32. Received the point {points[~is_finite][0].tolist()} in example "
+            f"{number}. Mend the points or filter the examples."
+        )
+    if indices.size and not 1 <= indices.min() <= indices.max() <= len(points):
+        raise ValueError(
+            f"Indices must be positions of points, from 1 to {len(points)}. Received {indices.tolist()} in example "
+            f"{number}. Add 1 to those that count from 0."
+        )
 
 
-def check_points(points, mask):
-    """Fails at a point that is neither finite nor a filler."""
-    wrong = tf.boolean_mask(points, mask & ~tf.reduce_all(tf.math.is_finite(points), axis=-1))
-    message = "Coordinates must be finite. Mend the points or filter the examples. Received points:"
+def check_points(source, points):
+    """Fails at a point that is not finite as a float32 of the source."""
+    wrong = tf.boolean_mask(points, ~tf.reduce_all(tf.math.is_finite(source), axis=-1))
+    message = "Coordinates must be finite in float32. Mend the points or filter the examples. Received points:"
     return tf.debugging.Assert(tf.shape(wrong)[0] == 0, [message, wrong])
 
 
-def check_indices(indices, mask):
-    """Fails at an index that is neither the position of a point nor a filler: `[[2, 0]]` and `[[4, 1]]` of 3 points"""
-    count = tf.reduce_sum(tf.cast(mask, tf.int32), axis=1, keepdims=True)  # (B, 1)
-    is_right = (indices == FILLERS["indices"]) | ((indices >= 1) & (indices <= count))
+def check_indices(indices, is_index, mask):
+    """Fails at an index that is not the position of a point: `[[2, 0]]` and `[[4, 1]]` of 3 points"""
+    count = tf.reduce_sum(tf.cast(mask, indices.dtype), axis=1, keepdims=True)  # (B, 1)
+    is_right = ~is_index | ((indices >= 1) & (indices <= count))
     wrong = tf.boolean_mask(indices, ~tf.reduce_all(is_right, axis=1))
     message = "Indices must be positions of points, from 1 to their number. Add 1 to those that count from 0. Received:"
     return tf.debugging.Assert(tf.shape(wrong)[0] == 0, [message, wrong])

@@ -15,8 +15,9 @@ from keras_attention.ops.shapes import check_positive_integer
 class Constraint:
     """Base class of the constraints, and by itself the one that allows every real position and the end at any time.
 
-    A subclass writes `positions` and `end`, and `max_length` if an answer may be longer than S + 1. Where no position is
-    left, the end is allowed in any case: there is always something to choose.
+    A subclass writes `positions` and `end`; `max_length` if an answer may be longer than S + 1; and `get_config` if it has
+    arguments. Padding is never allowed, whatever `positions` says. Where no position is left, the end is allowed in any
+    case: there is always something to choose.
 
     Call arguments:
         mask: Boolean tensor `(..., S)`, True = a real position.
@@ -33,20 +34,20 @@ class Constraint:
         ... class Forward(Constraint):
         ...     def positions(self, mask, counts, last):
         ...         ids = ops.cumsum(ops.ones_like(counts), axis=-1)  # 1, 2, ..., S
-        ...         return ops.logical_and(mask, ids > last[..., None])
+        ...         return ids > last[..., None]
         >>> mask = ops.array([[True, True, True, False]])  # the fourth is padding
         >>> Forward()(mask, counts=ops.array([[1, 0, 0, 0]]), last=ops.array([1]))
         [[True, False, True, True, False]]
     """
 
     def __call__(self, mask, counts, last):
-        positions = self.positions(mask, counts, last)  # (..., S)
+        positions = ops.logical_and(mask, self.positions(mask, counts, last))  # (..., S)
         end = ops.logical_or(self.end(mask, counts, last), ops.logical_not(ops.any(positions, axis=-1)))  # (...)
         return ops.concatenate([end[..., None], positions], axis=-1)
 
     def positions(self, mask, counts, last):
         """The positions `(..., S)` that may be chosen next."""
-        return ops.logical_and(mask, ops.ones_like(counts, "bool"))
+        return ops.ones_like(counts, "bool")
 
     def end(self, mask, counts, last):
         """Whether the answer may end here, `(...)`."""
@@ -60,6 +61,10 @@ class Constraint:
         return length + 1
 
     def get_config(self):
+        if type(self).__init__ is not object.__init__:
+            raise NotImplementedError(
+                f"{type(self).__name__} has arguments of its own and must define `get_config()`, which returns them."
+            )
         return {}
 
     @classmethod
@@ -84,7 +89,7 @@ class Permutation(Constraint):
     """
 
     def positions(self, mask, counts, last):
-        return ops.logical_and(mask, counts == 0)
+        return counts == 0
 
     def end(self, mask, counts, last):
         return ops.zeros_like(last, "bool")  # only where no position is left
@@ -95,7 +100,9 @@ class Polygon(Constraint):
     """Vertices that are all different; the polygon closes, which is the end, after three of them or when none is left.
 
     Args:
-        min_vertices: Integer, the least number of vertices; 3 for convex hulls of points in general position.
+        min_vertices: Integer, the least number of vertices. 3 for convex hulls of points in general position; points on one
+            line have a hull of two, which as a label of three or more points would cost the loss 1e30: filter such
+            examples, or pass 2.
 
     Example:
         >>> mask = ops.array([[True, True, True, True]])
@@ -107,7 +114,7 @@ class Polygon(Constraint):
         self.min_vertices = check_positive_integer("min_vertices", min_vertices)
 
     def positions(self, mask, counts, last):
-        return ops.logical_and(mask, counts == 0)
+        return counts == 0
 
     def end(self, mask, counts, last):
         return ops.sum(counts, axis=-1) >= self.min_vertices
@@ -121,7 +128,8 @@ class Triangles(Constraint):
     """Triangles one after the other, the corners of each in increasing order; the end comes after a whole one only.
 
     That a triangle comes twice, or crosses another, is not excluded. A triangulation of n points has fewer than 2n
-    triangles: after 2n of them comes the end.
+    triangles: after 2n of them comes the end. Three or more points on one line have no triangle, but this constraint asks
+    for one: filter such examples.
 
     Example:
         The first corner was 2: the second must leave room for a third.
@@ -140,8 +148,7 @@ class Triangles(Constraint):
         ids = ops.cumsum(ops.ones_like(real), axis=-1)  # 1, 2, ..., S
         increasing = ops.logical_or(corner == 0, ids > last[..., None])
         has_room = following >= 2 - corner  # for the corners that are still to come
-        fits = ops.logical_and(has_room, chosen < 6 * number)
-        return ops.logical_and(mask, ops.logical_and(increasing, fits))
+        return ops.logical_and(ops.logical_and(increasing, has_room), chosen < 6 * number)
 
     def end(self, mask, counts, last):
         chosen = ops.sum(counts, axis=-1)

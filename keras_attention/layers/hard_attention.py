@@ -27,7 +27,8 @@ class HardAttention(AttentionLayer):
             "straight_through", "relaxed": a Gumbel-softmax sample with a gradient of its own, in any model. Biased.
             "argmax": the best position; the scores don't learn.
         dropout: Float in [0, 1), fraction of the weights dropped in training.
-        seed: Integer seed of the samples and the dropout, or `None`.
+        seed: Integer seed of the samples and the dropout, or `None`. Two layers of one model need two seeds: with one,
+            their choices are not independent, while the sum of their log-probabilities says so.
 
     Call arguments:
         query: Float tensor of shape `(B, ..., T, D_query)`. Every axis left of the last two is batch.

@@ -19,7 +19,7 @@ class SoftAttention(AttentionLayer):
 
     Args:
         score: A name ("additive", "bilinear", "concat", "dot", "scaled_dot") or a `Score`.
-        alignment: A name ("softmax") or an `Alignment`.
+        alignment: A name ("entmax", "monotonic", "sampled", "softmax", "sparsemax") or an `Alignment`.
         dropout: Float in [0, 1), fraction of the weights dropped in training.
         seed: Integer seed of the dropout, or `None`.
 

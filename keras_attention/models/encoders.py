@@ -13,13 +13,15 @@ HEADS = 8  # of the "transformer"
 
 def get_encoder(encoder, hidden_dim, num_layers, dropout, seed, dtype):
     """The layers `(B, S, D)` -> `(B, S, E)`, one after the other, of "lstm", "transformer", a layer or its config."""
-    if encoder == "lstm":
-        return lstm_encoder(hidden_dim, num_layers, dtype)
-    if encoder == "transformer":
-        return transformer_encoder(hidden_dim, num_layers, dropout, seed, dtype)
-    layer = get_by_name(encoder, {}, keras.layers.Layer, "encoder")
-    layer.supports_masking = True  # a `Sequential` says that it doesn't, and Keras warns of the mask that it is given
-    return [layer]
+    makers = {
+        "lstm": lambda: lstm_encoder(hidden_dim, num_layers, dtype),
+        "transformer": lambda: transformer_encoder(hidden_dim, num_layers, dropout, seed, dtype),
+    }
+    layers = get_by_name(encoder, makers, keras.layers.Layer, "encoder")
+    if not isinstance(layers, list):
+        layers.supports_masking = True  # a `Sequential` says that it doesn't, and Keras warns of the mask it is given
+        layers = [layers]
+    return layers
 
 
 def check_memory(memory, elements):

@@ -40,7 +40,8 @@ class PointerNetwork(SequenceModel):
         feature_dim: Integer F, features of a source position; 2 for points in the plane.
         encoder: "lstm"; "transformer", whose pre-LN blocks know no positions, so that the order of the source is no
             information; or a layer `(B, S, D)` -> `(B, S, E)`, such as `Bidirectional(LSTM(64, return_sequences=True))`.
-            A layer whose call takes `mask` gets the mask of the source.
+            A layer whose call takes `mask` gets the mask of the source; one that mixes neighbours without it, such as a
+            convolution, reads zeros at padding.
         decoder: "lstm", "gru", or a recurrent Keras layer with `return_sequences=True, return_state=True`.
         hidden_dim: Integer D, width of embedding, encoder and decoder; with "transformer" a multiple of 8, its heads.
         num_layers: Integer, layers of the encoder, where it is a name.
@@ -166,6 +167,7 @@ class PointerNetwork(SequenceModel):
         points = ops.where(mask[..., None], source["source"], 0.0)  # NaN in padding must not reach a gradient
         elements = self.element_dropout(self.outside(self.embedding(points)))
         mask = ops.pad(mask, ((0, 0), (1, 0)), constant_values=True)
+        elements = ops.where(mask[..., None], elements, 0)  # padding embeds to the bias, which is no nothing
         memory = elements
         for layer in self.encoder:
             takes_mask = "mask" in inspect.signature(layer.call).parameters
@@ -244,6 +246,37 @@ class PointerNetwork(SequenceModel):
             ValueError: If shapes do not fit, a real point is not finite or the sampler is unknown.
         """
         return super().generate(inputs, max_length, sampler, return_scores)
+
+    def log_probability(self, inputs):
+        """How probable the model finds given answers for given sources.
+
+        `log_probability = sum over t of log p(target[t] | source, target[:t])`, up to and with the first 0, the end
+
+        Args:
+            inputs: `{"source", "source_mask", "target"}`: a source as in `generate` and int32 indices `(B, T)` in the
+                format of its answers.
+
+        Returns:
+            NumPy float32 `(B,)`. An index that the constraint forbids costs 1e30.
+
+        Raises:
+            ValueError: If an index is not a position of a real point, or there is not one answer for each source.
+        """
+        return super().log_probability(inputs)
+
+    def alignment(self, inputs):
+        """The pointer: with which probability each position is chosen in each step of given answers.
+
+        Args:
+            inputs: As in `log_probability`.
+
+        Returns:
+            NumPy float32 `(B, T, S + 1)`: the distribution of `target[t]`, the end first; zero after the first 0.
+
+        Raises:
+            ValueError: As in `log_probability`.
+        """
+        return super().alignment(inputs)
 
     def check_max_length(self, max_length):
         """`None` stays: the longest answer follows from the source, and one search serves sources of every length."""

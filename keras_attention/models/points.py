@@ -28,6 +28,8 @@ def check_points(inputs, feature_dim):
             )
         mask = np.arange(max(lengths)) < np.array(lengths)[:, None]
         points = pad_rows(points, feature_dim)
+    elif isinstance(points, list | tuple) and len(lengths) == len(points) and not any(lengths):
+        points = np.zeros((len(points), 0, feature_dim))  # no source, or sources without a position
     points = ops.convert_to_numpy(points).astype("float32")
     if points.ndim != 3 or points.shape[-1] != feature_dim:
         raise ValueError(

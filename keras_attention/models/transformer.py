@@ -40,7 +40,7 @@ class Transformer(SequenceModel):
         tie_embeddings: Boolean. The logits are read off the target's embedding table; with one vocabulary the source
             uses that table too, as in the paper.
         score: A name ("scaled_dot", ...) or a `Score`.
-        alignment: A name ("softmax") or an `Alignment`.
+        alignment: A name ("entmax", "monotonic", "sampled", "softmax", "sparsemax") or an `Alignment`.
         seed: Integer seed of the dropouts, or `None`.
         dtype: Name or policy of the layers, such as "mixed_bfloat16"; the logits are float32 in any case.
         name, trainable: As in `keras.Model`.

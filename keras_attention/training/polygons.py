@@ -40,7 +40,7 @@ def same_polygon(indices, reference):
 def is_simple_polygon(points, indices):
     """Whether the sides of a polygon touch each other nowhere but at the corners they share.
 
-    Fewer than three corners, a corner that is there twice and corners on one line are not a simple polygon. Corners
+    Fewer than three corners, two corners at one place and corners on one line are not a simple polygon. Corners
     on a side that is straight are allowed. It is decided by Shapely.
 
     Args:
@@ -53,7 +53,7 @@ def is_simple_polygon(points, indices):
     Raises:
         ImportError: If Shapely is not installed.
         TypeError: If indices are not integers of one axis.
-        ValueError: If the points have another shape, or an index is not a position of a point.
+        ValueError: If the points have another shape or are not finite, or an index is not a position of a point.
 
     Example:
         >>> square = [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]
@@ -65,9 +65,10 @@ def is_simple_polygon(points, indices):
     points = checked_plane(points)
     shapely = import_shapely()
     corners = checked_positions(indices, len(points))
-    if len(corners) < 3 or len(set(corners)) < len(corners):
+    places = points[np.array(corners, "int64") - 1]  # (m, 2)
+    if len(corners) < 3 or len(np.unique(places, axis=0)) < len(corners):
         return False
-    return bool(shapely.LinearRing(points[np.array(corners) - 1]).is_simple)
+    return bool(shapely.LinearRing(places).is_simple)
 
 
 def area_coverage(points, indices, reference):
@@ -89,7 +90,7 @@ def area_coverage(points, indices, reference):
     Raises:
         ImportError: If Shapely is not installed.
         TypeError: If indices are not integers of one axis.
-        ValueError: If the points have another shape, or an index is not a position of a point.
+        ValueError: If the points have another shape or are not finite, or an index is not a position of a point.
 
     Example:
         >>> square = [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]
@@ -161,6 +162,11 @@ def checked_plane(points):
         raise ValueError(
             f"`points` must have shape (n, 2), x and y of each. Received points of shape {points.shape}. Pass one "
             "example without padding."
+        )
+    if not np.isfinite(points).all():
+        raise ValueError(
+            f"`points` must be finite. Received {points[~np.isfinite(points).all(axis=1)][0].tolist()}. Mend the point or "
+            "leave the example out."
         )
     return points
 

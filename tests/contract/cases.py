@@ -47,6 +47,7 @@ class Case:
             a part of their path, that get none from the output.
         output_type: Type of the output where it is not the compute type.
         may_be_empty: The axes whose size may be zero.
+        learning: Options of a call that has gradients: in training where inference takes the mode.
         variant: Tells two lines of one class apart.
     """
 
@@ -63,6 +64,7 @@ class Case:
     without_gradient: tuple = ()
     output_type: str | None = None
     may_be_empty: str = "BTS"
+    learning: dict = dataclasses.field(default_factory=dict)
     variant: str = ""
 
     def __str__(self):
@@ -156,6 +158,13 @@ _POINTER = {
 }
 _SCORE = {"inputs": {"query": "BTD", "key": "BSD"}, "output": "BTS", "output_type": "float32"}
 _WIDE_SCORE = {**_SCORE, "inputs": {"query": "BTD", "key": "BSE"}}
+_ALIGNMENT = {
+    "inputs": {"scores": "BTS"},
+    "output": "BTS",
+    "masks": {"mask": "TS"},
+    "is_context": True,
+    "output_type": "float32",
+}
 _POSITIONWISE = {"inputs": {"inputs": "BTD"}, "output": "BTD", "masked_by": "inputs"}
 _ENCODER_BLOCK = {
     "inputs": {"inputs": "BTW"},
@@ -200,6 +209,9 @@ CASES = (
     Case(scores.BilinearScore, {"kernel_initializer": "he_normal"}, **_WIDE_SCORE),
     Case(scores.ConcatScore, {"units": 13}, **_WIDE_SCORE),
     Case(scores.AdditiveScore, {"units": 13}, **_WIDE_SCORE),
+    Case(alignments.Sparsemax, **_ALIGNMENT),
+    Case(alignments.Entmax, {"alpha": 1.25}, **_ALIGNMENT),
+    Case(alignments.Monotonic, {"initial_offset": 0.5, "seed": 5}, learning={"training": True}, **_ALIGNMENT),
     Case(
         alignments.Categorical,
         inputs={"scores": "BTS"},

@@ -109,7 +109,8 @@ def test_empty_input_gives_empty_or_zero_results(case, axis):
 @each(LAYER_CASES)
 def test_gradients_are_finite_and_reach_every_trainable_weight(case):
     layer = built(case)
-    inputs, weights = gradients(layer, case.masked(case.arrays(), case.padding_masks()), random_loss(case))
+    arguments = case.masked(case.arrays(), case.padding_masks())
+    inputs, weights = gradients(layer, arguments, random_loss(case), **case.learning)
     for name, gradient in inputs.items():
         assert np.isfinite(gradient).all() and gradient.any() == (name not in case.without_gradient), name
     for weight, gradient in zip(layer.trainable_weights, weights, strict=True):

@@ -46,7 +46,7 @@ def test_content_of_masked_positions_never_reaches_a_gradient(case, name, conten
     layer, arrays, masks = built(case), case.arrays(), one_mask(case, name)
     loss = random_loss(case, real=case.real_positions(masks))
     filled = case.fill(arrays, name, masks[name], content)
-    inputs, weights = gradients(layer, case.masked(filled, masks), loss)
+    inputs, weights = gradients(layer, case.masked(filled, masks), loss, **case.learning)
     for gradient in (*inputs.values(), *weights):
         assert np.isfinite(gradient).all()
     for gradient in case.positions(inputs, name, ~masks[name]):
@@ -86,7 +86,7 @@ def test_fully_masked_row_is_finite_and_leaves_the_others_alone(case, name):
     np.testing.assert_allclose(output[1:], results(layer, case.masked(arrays, case.full_masks()))[1:], atol=FLOAT32)
     if case.is_context:
         np.testing.assert_allclose(output[0], 0.0, atol=EXACT)
-    inputs, weights = gradients(layer, case.masked(arrays, masks), random_loss(case))
+    inputs, weights = gradients(layer, case.masked(arrays, masks), random_loss(case), **case.learning)
     for gradient in (*inputs.values(), *weights):
         assert np.isfinite(gradient).all()
 

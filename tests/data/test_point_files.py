@@ -171,11 +171,6 @@ def test_malformed_line_raises_with_file_line_and_what_is_wrong(write, line, mes
     assert str(raised.value).startswith(f"{path}, line 4: ")
 
 
-def test_open_answer_needs_an_index(write):
-    with pytest.raises(ValueError, match=r"line 1: there must be one index or more, .* Received the indices \[\]"):
-        read_points(write("0 0 1 1 output "), closed=False)
-
-
 def test_long_answer_is_shortened_in_the_message(write):
     with pytest.raises(ValueError, match=r"indices \[1, 1, 1, .* \.\.\. .*, 1, 2\]\. ") as raised:
         read_points(write("0 0 output" + " 1" * 500 + " 2"))
@@ -192,6 +187,13 @@ def test_damaged_gzip_raises_with_the_line(tmp_path):
     path.write_bytes(gzip.compress(HULLS.encode())[:-9])
     with pytest.raises(ValueError, match=r"hulls.txt.gz is not a whole gzip file: it can be read up to line \d only"):
         read_points(path)
+
+
+def test_the_triangulation_of_a_line_is_empty(tmp_path):
+    write_points(tmp_path / "line.txt", [{"points": [[0.0, 0.0], [1.0, 1.0]], "indices": []}], closed=False)
+    (example,) = read_points(tmp_path / "line.txt", closed=False)
+    assert example["points"].tolist() == [[0.0, 0.0], [1.0, 1.0]]
+    assert example["indices"].shape == (0,) and example["indices"].dtype == "int32"
 
 
 def test_missing_file_raises(tmp_path):

@@ -155,19 +155,29 @@ def test_data_set_of_a_list_can_be_cached_and_shuffled():
         ({**THREE, "indices": [3, 4]}, {}, r"Indices must be positions of points, .* Received:\] \[\[3 4\]\]"),
         ({**THREE, "indices": [0, 1, 2]}, {}, r"Add 1 to those that count from 0\. Received:\] \[\[0 1 2\]\]"),
         ({**THREE, "indices": [1, 2, 0]}, {}, r"Received:\] \[\[1 2 0\]\]"),
-        ({**THREE, "indices": [-2]}, {}, r"Received:\] \[\[-2\]\]"),
-        ({**ONE, "points": [[0.5, np.nan]]}, {}, r"Coordinates must be finite\. .* Received points:\] \[\[0.5 nan\]\]"),
+        ({**THREE, "indices": [2, -1, 1]}, {}, r"Received:\] \[\[2 -1 1\]\]"),
+        (
+            {**ONE, "points": [[0.5, np.nan]]},
+            {},
+            r"must be finite in float32\. .* Received points:\] \[\[0.5 nan\]\]",
+        ),
         ({**ONE, "points": [[0.5, np.inf]]}, {}, r"Received points:\] \[\[0.5 inf\]\]"),
     ],
 )
 def test_wrong_example_stops_the_reading(example, sizes, message):
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):
-        listed(point_batches([example], **sizes))
+        listed(point_batches(data_set([example]), **sizes))
+
+
+@pytest.mark.parametrize("points", [[[np.inf, np.inf], [0.0, 1.0]], [[0.0, 1.0], [-np.inf, -np.inf]]])
+def test_an_infinite_point_is_no_padding(points):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Coordinates must be finite in float32"):
+        listed(point_batches(data_set([THREE, {"points": points, "indices": [1]}]), 2))
 
 
 def test_index_must_be_of_a_point_of_its_own_example():
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"Received:\] \[\[2 -1 -1\]\]"):
-        listed(point_batches([THREE, {**ONE, "indices": [2]}], 2))
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"Received:\] \[\[2 -2147483648 -2147483648\]\]"):
+        listed(point_batches(data_set([THREE, {**ONE, "indices": [2]}]), 2))
 
 
 @pytest.mark.parametrize(
@@ -177,9 +187,10 @@ def test_index_must_be_of_a_point_of_its_own_example():
         tf.data.Dataset.from_tensors({"points": [[0.5, 0.5]]}),
         tf.data.Dataset.from_tensors({"points": [[1, 2]], "indices": [1]}),
         tf.data.Dataset.from_tensors({"points": [[0.5, 0.5]], "indices": [1.0]}),
+        tf.data.Dataset.from_tensors({"points": [[0.5, 0.5]], "indices": np.array([1], "uint8")}),
         tf.data.Dataset.from_tensors({"points": [[0.5, 0.5]], "indices": [1]}).batch(2),
     ],
-    ids=["no_dictionary", "no_indices", "integer_points", "float_indices", "batched"],
+    ids=["no_dictionary", "no_indices", "integer_points", "float_indices", "unsigned_indices", "batched"],
 )
 def test_data_set_of_other_elements_raises(dataset):
     with pytest.raises(TypeError, match=r'`examples` must have "points", floats of shape \(n, F\).* Received elements'):
@@ -200,6 +211,19 @@ def test_data_set_of_other_elements_raises(dataset):
 )
 def test_list_of_other_examples_raises(example, message):
     with pytest.raises(TypeError, match=message):
+        point_batches([THREE, example])
+
+
+@pytest.mark.parametrize(
+    ("example", "message"),
+    [
+        ({**ONE, "points": [[0.5, 1e39]]}, r"finite in float32\. Received the point \[0\.5, 1e\+39\] in example 1"),
+        ({**ONE, "indices": [2**32 + 1]}, r"from 1 to 1\. Received \[4294967297\] in example 1"),
+        ({**ONE, "indices": [0]}, r"Received \[0\] in example 1\. Add 1 to those that count from 0"),
+    ],
+)
+def test_list_with_an_impossible_point_or_index_raises(example, message):
+    with pytest.raises(ValueError, match=message):
         point_batches([THREE, example])
 
 

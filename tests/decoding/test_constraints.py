@@ -213,6 +213,28 @@ def test_a_constraint_of_the_user_comes_back_from_its_config():
     assert len({constraint, Forward((5, 7))}) == 1
 
 
+class Careless(Constraint):
+    """Looks neither at the mask nor after its argument."""
+
+    def __init__(self, argument):
+        self.argument = argument
+
+    def positions(self, mask, counts, last):
+        return counts == 0
+
+
+def test_padding_is_never_allowed_whatever_a_constraint_says():
+    allowed = Careless(3)(ops.array([[True, False]]), counts=ops.array([[0, 0]]), last=ops.array([0]))
+    assert ops.convert_to_numpy(allowed).tolist() == [[True, True, False]]
+
+
+def test_a_constraint_with_arguments_must_have_a_config():
+    with pytest.raises(
+        NotImplementedError, match=r"Careless has arguments of its own and must define `get_config\(\)`"
+    ):
+        keras.saving.serialize_keras_object(Careless(3))
+
+
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [

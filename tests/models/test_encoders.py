@@ -108,7 +108,7 @@ def test_an_encoder_that_does_not_keep_the_positions_is_named(memory, message):
             ValueError,
             '`hidden_dim` must be a multiple of 8, the heads of the encoder "transformer". Received: 12',
         ),
-        (lambda: get_encoder("gru", 8, 1, 0.0, None, None), ValueError, 'Unknown encoder: "gru"'),
+        (lambda: get_encoder("gru", 8, 1, 0.0, None, None), ValueError, 'Unknown encoder: "gru". Known: "lstm", "tran'),
         (lambda: get_encoder(keras.layers.LSTM, 8, 1, 0.0, None, None), TypeError, "an instance of `Layer`"),
         (lambda: get_decoder("rnn", U, None), ValueError, 'Unknown decoder: "rnn". Known: "gru", "lstm"'),
         (lambda: get_decoder(keras.layers.Dense(U), U, None), TypeError, "an instance of `RNN`. Received: <Dense"),

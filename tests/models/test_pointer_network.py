@@ -122,6 +122,13 @@ def test_padding_changes_nothing_wherever_it_stands_and_whatever_it_holds(model)
     assert (logits[..., others] == np.float32(LOWEST)).all()
 
 
+def test_an_encoder_that_mixes_neighbours_without_a_mask_reads_zeros_at_padding():
+    model = PointerNetwork(F, encoder=keras.layers.Conv1D(8, 3, padding="same"), hidden_dim=8, seed=1)
+    model.embedding.bias.assign(ops.ones(8))
+    longer = {"source": np.pad(POINTS, ((0, 0), (0, 4), (0, 0))), "source_mask": np.pad(MASK, ((0, 0), (0, 4)))}
+    close(logits_of(model, {**longer, "target": TARGET})[..., : S + 1], logits_of(model))
+
+
 def test_other_rows_of_the_batch_change_nothing(model):
     logits = logits_of(model)
     permuted = logits_of(model, {name: array[[2, 0, 1]] for name, array in INPUTS.items()})

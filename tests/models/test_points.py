@@ -48,6 +48,11 @@ def test_a_source_may_be_empty():
     check(np.zeros((0, 3, 2)), points=np.zeros((0, 3, 2)), mask=np.zeros((0, 3)))
 
 
+@pytest.mark.parametrize(("inputs", "shape"), [([], (0, 0, 2)), ([[], []], (2, 0, 2))])
+def test_a_list_may_hold_no_source_and_sources_without_a_position(inputs, shape):
+    assert check_points(inputs, 2)["source"].shape == shape
+
+
 def test_padding_may_hold_anything():
     junk = np.where(MASK[..., None], PADDED, np.nan)
     check({"source": junk, "source_mask": MASK}, points=junk)
@@ -59,7 +64,6 @@ def test_padding_may_hold_anything():
         (PADDED[0], r"`source` must have shape \(B, S, 2\).* Received shape \(3, 2\). Wrap a single source in a list"),
         (PADDED[..., :1], r"of 2 features. Received shape \(2, 3, 1\).* another `feature_dim`"),
         ([1.0, 2.0], r"`source` must have shape \(B, S, 2\).* Received shape \(2,\)"),
-        ([], r"`source` must have shape \(B, S, 2\).* Received shape \(0,\)"),
         (3.0, r"`source` must have shape \(B, S, 2\).* Received shape \(\)"),
         (
             [[[1.0, 2.0, 3.0]], [[1.0, 2.0]] * 2],

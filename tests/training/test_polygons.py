@@ -140,6 +140,16 @@ def test_index_beyond_the_points_raises():
             measure(SQUARE, [1, 2, 5])
 
 
+@pytest.mark.parametrize("points", [[[0.0, 0.0]] * 3, [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]])
+def test_two_corners_at_one_place_are_no_simple_polygon(points):
+    assert not is_simple_polygon(points, range(1, len(points) + 1))
+
+
+def test_points_that_are_not_finite_raise():
+    with pytest.raises(ValueError, match=r"`points` must be finite\. Received \[nan, 0\.0\]"):
+        is_simple_polygon([[0.0, 0.0], [np.nan, 0.0], [0.0, 1.0]], [1, 2, 3])
+
+
 @pytest.mark.parametrize("points", [[[0.5, 0.5, 0.5]], [0.5, 0.5], [[[0.5, 0.5]]]])
 def test_points_of_another_shape_raise(points):
     with pytest.raises(ValueError, match=r"`points` must have shape \(n, 2\), .* Received points of shape"):

@@ -6,6 +6,7 @@ from keras_attention.data.builders.point_sets.arrays import point_sets
 from keras_attention.data.builders.tsp.held_karp import held_karp_tours
 
 LONGEST_EXACT = 12
+FLAT = 1e-12  # an area below this share of its terms is one of rounding errors
 
 
 def shortest_tours(points, solver=None):
@@ -14,9 +15,9 @@ def shortest_tours(points, solver=None):
     `[[[0, 0], [1, 1], [1, 0], [0, 1]]]`  ->  `array([[1, 3, 2, 4]])`
 
     Up to 12 points it is exact. The way home to the first point belongs to the tour and is not written. Counter-clockwise
-    means that the polygon has a positive signed area; where the area is zero, as on a line, the second index is lower
-    than the last. So one point gives `[1]`, two give `[1, 2]`, and three give `[1, 2, 3]` or `[1, 3, 2]`. Where several
-    tours are shortest, as with equal points, one of them is given.
+    means that the polygon has a positive signed area; where the area is zero up to rounding, as on a line, the second index
+    is lower than the last. So one point gives `[1]`, two give `[1, 2]`, and three give `[1, 2, 3]` or `[1, 3, 2]`. Where
+    several tours are shortest, as with equal points, one of them is given.
 
     Args:
         points: Array of shape `(N, n, 2)`, n at least 1.
@@ -59,9 +60,11 @@ def canonical_tours(points, tours):
     n = tours.shape[1]
     tours = np.take_along_axis(tours, (tours.argmin(axis=1)[:, None] + np.arange(n)) % n, axis=1)
     x, y = (np.take_along_axis(points, tours[..., None], axis=1) - points[:, :1]).T  # (n, N)
-    twice_the_area = (x * np.roll(y, -1, axis=0) - y * np.roll(x, -1, axis=0)).sum(axis=0)
+    forth, back = x * np.roll(y, -1, axis=0), y * np.roll(x, -1, axis=0)
+    twice_the_area = (forth - back).sum(axis=0)
+    is_flat = np.abs(twice_the_area) <= FLAT * (np.abs(forth) + np.abs(back)).sum(axis=0)
     second, last = tours[:, min(1, n - 1)], tours[:, -1]
-    turned = (twice_the_area < 0) | ((twice_the_area == 0) & (second > last))
+    turned = np.where(is_flat, second > last, twice_the_area < 0)
     return np.where(turned[:, None], np.roll(tours[:, ::-1], 1, axis=1), tours)
 
 

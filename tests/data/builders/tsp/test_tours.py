@@ -64,6 +64,12 @@ def test_tour_on_a_line_has_the_lower_of_its_two_neighbours_second(rng):
     np.testing.assert_allclose(lengths(points, tours), 2 * np.sqrt(2) * 6 / 8)
 
 
+def test_rounding_does_not_bend_a_line(rng):
+    start, direction = rng.random((2, 101, 1, 2))
+    tours = shortest_tours(start + rng.random((101, 5, 1)) * direction)
+    assert (tours[:, 1] < tours[:, -1]).all()
+
+
 def test_equal_points_have_a_tour_of_length_zero():
     tours = shortest_tours(np.full((2, 5, 2), 0.5))
     assert np.sort(tours, axis=1).tolist() == [[1, 2, 3, 4, 5]] * 2

@@ -1,0 +1,84 @@
+"""Sparsemax alignment: each query attends to one of a few positions; the weights of the others are exactly zero."""
+
+import keras
+from keras import ops
+
+from keras_attention.alignments.alignment import Alignment
+from keras_attention.alignments.categorical import one_hot_of_maximum
+from keras_attention.alignments.weighted_choices import entropy_of_choices, log_prob_of_choices, sample_choices
+from keras_attention.ops import at_least_float32
+from keras_attention.ops.sparse_weights import sparse_weights
+
+
+def ranked(scores):
+    """`scores (..., S)` from the highest to the lowest, and the ranks `1, ..., S`."""
+    ranks = ops.arange(1, ops.shape(scores)[-1] + 1)
+    return ops.flip(ops.sort(scores, axis=-1), axis=-1), ops.cast(ranks, scores.dtype)
+
+
+def sparsemax_threshold(scores):
+    """The τ `(..., 1)` for which `max(0, scores - τ)` sums to one; the highest score is 0.
+
+    Over the k highest scores alone it is `τ_k = (their sum - 1) / k`, and one score more raises it exactly as long as
+    that score lies above it: the highest τ_k is the one.
+    """
+    highest_first, ranks = ranked(scores)
+    thresholds = (ops.cumsum(highest_first, axis=-1) - 1.0) / ranks
+    return ops.max(thresholds, axis=-1, keepdims=True, initial=-1.0)
+
+
+def sparsemax(scores, mask=None):
+    """`max(0, scores[t, s] - τ[t])`, with the τ for which the row sums to one. See `sparse_weights`."""
+    return sparse_weights(scores, mask, 2.0, sparsemax_threshold)
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class Sparsemax(Alignment):
+    """Each query attends to exactly one position, of which most have probability zero.
+
+        weights[t, s] = max(0, scores[t, s] - τ[t])        with the τ for which the row sums to one
+
+    It is the point of the simplex that is nearest to the scores. Found exactly by sorting, with the exact gradient
+    (its first derivative). In the paper the scores are z and the weights p.
+
+    `mode` is the first maximum, `sample` draws from the weights. A position of weight zero has the log-probability
+    LOWEST (-1e30), whose gradient is zero.
+
+    Call arguments:
+        scores: Float tensor of shape `(..., T, S)`.
+        mask: Boolean tensor that broadcasts to the scores, True = may be attended, or `None`.
+
+    Returns:
+        Weights of shape `(..., T, S)`; each row sums to one, or is zero where nothing may be attended.
+
+    Example:
+        >>> Sparsemax()(keras.ops.array([[1.0, 0.6, -1.0]]))
+        [[0.7, 0.3, 0.0]]
+        >>> Sparsemax()(keras.ops.array([[1.0, 0.6, -1.0]]), mask=keras.ops.array([[True, False, True]]))
+        [[1.0, 0.0, 0.0]]
+
+    References:
+        Martins and Astudillo, 2016, algorithm 1 and section 2.5, arXiv:1602.02068.
+    """
+
+    def marginals(self, scores, mask=None):
+        return sparsemax(scores, mask)
+
+    def mode(self, scores, mask=None):
+        """The first maximum, one-hot `(..., T, S)`."""
+        return ops.stop_gradient(one_hot_of_maximum(scores, mask))
+
+    def sample(self, scores, mask=None, seed=None):
+        """One position for each query, one-hot `(..., T, S)`."""
+        return ops.cast(sample_choices(self._probabilities(scores, mask), seed), scores.dtype)
+
+    def log_prob(self, selection, scores, mask=None):
+        """Log-probability of a selection `(..., T, S)` of one-hot rows: `(..., T)`, 0 for an empty row."""
+        return log_prob_of_choices(selection, self._probabilities(scores, mask))
+
+    def entropy(self, scores, mask=None):
+        """Entropy of each row in nats: `(..., T)`."""
+        return entropy_of_choices(self._probabilities(scores, mask))
+
+    def _probabilities(self, scores, mask):
+        return self.marginals(at_least_float32(scores), mask)
