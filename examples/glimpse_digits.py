@@ -37,6 +37,7 @@ def main():
     add("--glimpse-size", type=positive_integer, help="pixels (default: 4, with --data 8, and 12 if translated)")
     add("--num-scales", type=positive_integer, help="patches of a glimpse (default: 1, and 3 if translated)")
     add("--copies", type=positive_integer, default=5, help="places of each digit if translated (default: %(default)s)")
+    add("--shift", type=int, help="pixels that an image is moved by at most in training (default: a 14th of its width)")
     add("--hidden-dim", type=positive_integer, default=256, help="default: %(default)s")
     add("--learning-rate", type=float, default=1e-3, help="at its start (default: %(default)s)")
     add("--location-std", type=float, default=0.15, help="of the locations in training (default: %(default)s)")
@@ -48,7 +49,10 @@ def main():
 
     # === Data ===
     (images, labels), (test_images, test_labels) = load(arguments)
+    if arguments.shift is None:
+        arguments.shift = images.shape[1] // 14
     batches = tf.data.Dataset.from_tensor_slices((images, labels)).shuffle(len(images), seed=1)
+    batches = batches.map(lambda image, label: (shifted(image, arguments.shift), label), tf.data.AUTOTUNE)
     batches = batches.batch(arguments.batch_size, drop_remainder=True).map(scale).prefetch(2)
     test = tf.data.Dataset.from_tensor_slices((test_images, test_labels)).batch(500).map(scale)
 
@@ -116,6 +120,11 @@ def load(arguments):
     if arguments.smoke:
         digits = {split: (images[:256], labels[:256]) for split, (images, labels) in digits.items()}
     return digits["train"], digits["test"]
+
+
+def shifted(image, most):
+    """The image, moved by up to `most` pixels along both axes; black moves in."""
+    return tf.image.random_crop(tf.pad(image, [[most, most], [most, most], [0, 0]]), image.shape, seed=1)
 
 
 def scale(images, labels):

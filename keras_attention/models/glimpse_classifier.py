@@ -23,7 +23,7 @@ class GlimpseClassifier(ReinforceModel):
         where[t]      = relu(where_network(location[t]))
         glimpse[t]    = relu(glimpse_network([what[t], where[t]]))
         hidden[t]     = relu(core([glimpse[t], hidden[t - 1]]))                   hidden[0] = 0
-        mean[t]       = tanh(location_network(hidden[t]))
+        mean[t]       = tanh(location_network(hidden[t] / hidden_dim^(1/4)))
         location[t+1] ~ Normal(mean[t], location_std) in training,  mean[t] at inference,  location[1] = the center
         logits        = action_network(hidden[T])
 
@@ -34,7 +34,8 @@ class GlimpseClassifier(ReinforceModel):
 
     Where we differ: the paper rewards a right answer with 1 and a wrong one with 0; here the reward is minus the loss,
     so that the gradient is that of the loss which `fit` reports. The paper does not say where it looks first; here it is
-    the center, always. Means are kept within the image by tanh, samples may lie outside.
+    the center, always. Means are kept within the image by tanh, samples may lie outside; the division keeps the steps of
+    Adam from driving the mean to an edge early in training.
 
     Args:
         num_classes: Integer, number of classes.
@@ -258,7 +259,9 @@ class _LocationNetwork(keras.layers.Layer):
 
     def call(self, hidden, training=None):
         hidden = ops.stop_gradient(hidden)
-        mean = self.mean(hidden)
+        # Adam moves every weight of a wide core by the same step, whatever the noise. Undivided the mean would be at an
+        # edge, where tanh has no gradient, before the predictions of the loss are worth anything.
+        mean = self.mean(hidden / hidden.shape[-1] ** 0.25)
         if not training:
             return mean
         noise = keras.random.normal(ops.shape(mean), dtype=mean.dtype, seed=self.seed_generator)

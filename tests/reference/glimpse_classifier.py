@@ -28,5 +28,5 @@ def look(image, weights, num_glimpses, size, num_scales):
         glimpse = relu(dense(np.concatenate([what, where]), weights["glimpse"]))
         hidden = relu(dense(np.concatenate([glimpse, hidden]), weights["core"]))
         logits.append(dense(hidden, weights["action"]))
-        location = np.tanh(dense(hidden, weights["next_location"]))
+        location = np.tanh(dense(hidden / len(hidden) ** 0.25, weights["next_location"]))
     return np.array(locations), np.array(logits)
