@@ -82,7 +82,7 @@ def main():
     )
 
     # === Train ===
-    model.fit(batches, epochs=arguments.epochs, validation_data=test, validation_freq=5, verbose=2)
+    model.fit(batches, epochs=arguments.epochs, validation_data=test, validation_freq=5, shuffle=False, verbose=2)
     model.save(output / "model.keras")
     _, accuracy = model.evaluate(test, verbose=0)
     print(f"Test error: {100 * (1 - accuracy):.2f} % of {len(test_images)} images, {time.monotonic() - BEGAN:.0f} s.")
