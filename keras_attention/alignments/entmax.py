@@ -5,11 +5,8 @@ import numbers
 import keras
 from keras import ops
 
-from keras_attention.alignments.alignment import Alignment
-from keras_attention.alignments.categorical import one_hot_of_maximum
+from keras_attention.alignments.sparse_choice import SparseChoice
 from keras_attention.alignments.sparsemax import ranked, sparsemax_threshold
-from keras_attention.alignments.weighted_choices import entropy_of_choices, log_prob_of_choices, sample_choices
-from keras_attention.ops import at_least_float32
 from keras_attention.ops.sparse_weights import sparse_weights
 
 HALVINGS = 50  # of the interval in which τ lies; float32 tells no smaller ones apart
@@ -56,7 +53,7 @@ def entmax(scores, mask=None, alpha=1.5):
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class Entmax(Alignment):
+class Entmax(SparseChoice):
     """Each query attends to exactly one position; those whose scores are far below the best have probability zero.
 
         weights[t, s] = max(0, (α - 1) · scores[t, s] - τ[t]) ^ (1 / (α - 1))    with the τ for which the row sums to one
@@ -96,25 +93,6 @@ class Entmax(Alignment):
 
     def marginals(self, scores, mask=None):
         return entmax(scores, mask, self.alpha)
-
-    def mode(self, scores, mask=None):
-        """The first maximum, one-hot `(..., T, S)`."""
-        return ops.stop_gradient(one_hot_of_maximum(scores, mask))
-
-    def sample(self, scores, mask=None, seed=None):
-        """One position for each query, one-hot `(..., T, S)`."""
-        return ops.cast(sample_choices(self._probabilities(scores, mask), seed), scores.dtype)
-
-    def log_prob(self, selection, scores, mask=None):
-        """Log-probability of a selection `(..., T, S)` of one-hot rows: `(..., T)`, 0 for an empty row."""
-        return log_prob_of_choices(selection, self._probabilities(scores, mask))
-
-    def entropy(self, scores, mask=None):
-        """Entropy of each row in nats: `(..., T)`."""
-        return entropy_of_choices(self._probabilities(scores, mask))
-
-    def _probabilities(self, scores, mask):
-        return self.marginals(at_least_float32(scores), mask)
 
     def get_config(self):
         return {**super().get_config(), "alpha": self.alpha}

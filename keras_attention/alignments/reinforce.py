@@ -3,7 +3,7 @@
 import keras
 
 from keras_attention.alignments.estimator import Estimator
-from keras_attention.ops.choices import record_choice
+from keras_attention.ops.choices import given_choice, record_choice
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -28,6 +28,8 @@ class Reinforce(Estimator):
     """
 
     def weights(self, alignment, scores, mask, seed):
-        selection = alignment.sample(scores, mask, seed)
+        selection = given_choice(scores, mask)
+        if selection is None:
+            selection = alignment.sample(scores, mask, seed)
         record_choice(alignment.log_prob(selection, scores, mask), alignment.entropy(scores, mask))
         return selection

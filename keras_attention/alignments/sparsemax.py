@@ -3,10 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention.alignments.alignment import Alignment
-from keras_attention.alignments.categorical import one_hot_of_maximum
-from keras_attention.alignments.weighted_choices import entropy_of_choices, log_prob_of_choices, sample_choices
-from keras_attention.ops import at_least_float32
+from keras_attention.alignments.sparse_choice import SparseChoice
 from keras_attention.ops.sparse_weights import sparse_weights
 
 
@@ -33,7 +30,7 @@ def sparsemax(scores, mask=None):
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class Sparsemax(Alignment):
+class Sparsemax(SparseChoice):
     """Each query attends to exactly one position, of which most have probability zero.
 
         weights[t, s] = max(0, scores[t, s] - τ[t])        with the τ for which the row sums to one
@@ -63,22 +60,3 @@ class Sparsemax(Alignment):
 
     def marginals(self, scores, mask=None):
         return sparsemax(scores, mask)
-
-    def mode(self, scores, mask=None):
-        """The first maximum, one-hot `(..., T, S)`."""
-        return ops.stop_gradient(one_hot_of_maximum(scores, mask))
-
-    def sample(self, scores, mask=None, seed=None):
-        """One position for each query, one-hot `(..., T, S)`."""
-        return ops.cast(sample_choices(self._probabilities(scores, mask), seed), scores.dtype)
-
-    def log_prob(self, selection, scores, mask=None):
-        """Log-probability of a selection `(..., T, S)` of one-hot rows: `(..., T)`, 0 for an empty row."""
-        return log_prob_of_choices(selection, self._probabilities(scores, mask))
-
-    def entropy(self, scores, mask=None):
-        """Entropy of each row in nats: `(..., T)`."""
-        return entropy_of_choices(self._probabilities(scores, mask))
-
-    def _probabilities(self, scores, mask):
-        return self.marginals(at_least_float32(scores), mask)

@@ -2,22 +2,53 @@
 
 import contextlib
 import contextvars
+import math
 
 from keras import ops
 
-from keras_attention.ops.softmax import at_least_float32
+from keras_attention.ops.softmax import LOWEST, at_least_float32
 
 # A thread has a value of its own: so have the replicas of a `MirroredStrategy`.
 _OPEN = contextvars.ContextVar("open collector", default=None)
 
 
 class Choices:
-    """Log-probabilities, entropies and predictions of the choices made while `collect_choices` was open."""
+    """Log-probabilities, entropies and predictions of the choices made while `collect_choices` was open.
 
-    def __init__(self):
+    Args:
+        numbers: int32 tensor `(B,)`, which of all joint choices each row makes, or `None`: choices are free.
+    """
+
+    def __init__(self, numbers=None):
+        self.numbers = numbers
+        self.count = 1  # of the joint choices that the given ones stand for
         self._log_probs = []
         self._entropies = []
         self._predicted = []
+
+    def next_choice(self, scores, mask=None):
+        """One-hot rows `(B, ..., T, S)`: what the numbers say of the choice that these scores are for.
+
+        A number is written in digits, one for each query, the base of each being its S; the first query's comes last. A
+        query with nothing to attend chooses nothing: only its digit 0 is possible.
+        """
+        *queries, S = scores.shape[1:]
+        if S is None or None in queries:
+            raise ValueError(
+                "All choices can be enumerated only where it is known how many there are. Received scores of shape "
+                f"{tuple(scores.shape)}. Give the inputs fixed lengths, or sample."
+            )
+        chosen = []
+        for _ in range(math.prod(queries)):
+            chosen.append(self.numbers // self.count % S)
+            self.count *= S
+        chosen = ops.reshape(ops.stack(chosen, axis=-1), (-1, *queries))
+        rows = ops.one_hot(chosen, S, dtype=scores.dtype)
+        if mask is None:
+            return rows
+        may_choose = ops.any(mask, axis=-1)
+        self.record(ops.where(ops.logical_or(may_choose, ops.equal(chosen, 0)), 0.0, LOWEST))
+        return ops.where(may_choose[..., None], rows, 0)
 
     def record(self, log_prob, entropy=None, prediction=None):
         if prediction is not None:
@@ -58,8 +89,8 @@ def sum_by_example(tensors, batch_size):
 
 
 @contextlib.contextmanager
-def collect_choices():
-    """Opens a collector for the duration of a `with` block and gives its `Choices`.
+def collect_choices(numbers=None):
+    """Opens a collector for the duration of a `with` block and gives its `Choices`, made with `numbers`.
 
     The innermost open collector gets what is recorded. A loop that is compiled (`ops.while_loop`, `ops.scan`,
     `keras.layers.RNN`) opens one inside its body and carries the log-probability on in its state: what is recorded
@@ -71,7 +102,7 @@ def collect_choices():
         >>> choices.log_prob(batch_size=2)
         [-3.0, -8.0]
     """
-    choices = Choices()
+    choices = Choices(numbers)
     token = _OPEN.set(choices)
     try:
         yield choices
@@ -82,6 +113,12 @@ def collect_choices():
 def is_collecting():
     """Whether a collector is open."""
     return _OPEN.get() is not None
+
+
+def given_choice(scores, mask=None):
+    """What a collector that enumerates all choices wants these scores to choose, one-hot; `None` where choices are free."""
+    choices = _OPEN.get()
+    return None if choices is None or choices.numbers is None else choices.next_choice(scores, mask)
 
 
 def record_choice(log_prob, entropy=None, prediction=None):

@@ -15,12 +15,14 @@ from keras_attention.training.metrics import SequenceAccuracy, TokenAccuracy
 from keras_attention.training.pointer_answers import evaluate_sequences
 from keras_attention.training.polygons import area_coverage, evaluate_hulls, is_simple_polygon, same_polygon
 from keras_attention.training.reinforce import ReinforceModel
+from keras_attention.training.samples import AllChoices
 from keras_attention.training.schedules import WarmupInverseSquareRoot
 from keras_attention.training.seeding import SeedEachEpoch
 from keras_attention.training.tours import evaluate_tours, is_tour, tour_length
 from keras_attention.training.triangulations import evaluate_triangulations, same_triangulation, triangle_coverage
 
 __all__ = [
+    "AllChoices",
     "AverageCheckpoints",
     "Baseline",
     "ChoiceBaseline",

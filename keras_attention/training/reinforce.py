@@ -7,9 +7,9 @@ from keras import ops
 
 from keras_attention.ops.choices import collect_choices, is_collecting, record_choice
 from keras_attention.ops.lookup import config_of
-from keras_attention.ops.shapes import check_positive_integer
 from keras_attention.training.baselines import get_baseline
-from keras_attention.training.credit import Credit, credited, open_credit
+from keras_attention.training.credit import credited, open_credit
+from keras_attention.training.samples import RandomChoices, get_choices
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -35,20 +35,21 @@ class RecordedOutput(keras.layers.Layer):
         return previous_mask[0] if isinstance(previous_mask, list | tuple) else previous_mask
 
 
-class FirstSamples(keras.layers.Layer):
-    """Of each `num_samples` adjacent rows the first, with its mask."""
+class Rows(keras.layers.Layer):
+    """Some rows of a tensor, with their mask: `[tensor (B, ...), rows (B',)]` -> `(B', ...)`."""
 
-    def __init__(self, num_samples):
+    def __init__(self):
         super().__init__(autocast=False)
         self.supports_masking = True
-        self.num_samples = num_samples
         self.built = True
 
     def call(self, inputs):
-        return inputs[:: self.num_samples]
+        tensor, rows = inputs
+        return ops.take(tensor, rows, axis=0)
 
     def compute_mask(self, inputs, previous_mask):
-        return None if previous_mask is None else previous_mask[:: self.num_samples]
+        mask = previous_mask[0] if isinstance(previous_mask, list | tuple) else previous_mask
+        return None if mask is None else ops.take(mask, inputs[1], axis=0)
 
 
 def repeat_rows(nest, count):
@@ -84,7 +85,8 @@ class ReinforceModel(keras.Model):
             `ReinforceModel(inputs, my_model(inputs))`.
         baseline: "moving_average", "leave_one_out", "learned", "by_choice", `None` or a `training.Baseline`.
         num_samples: Integer M. In training every example is repeated M times, each with choices of its own: outputs then have
-            M adjacent rows for each example. Metrics see the first.
+            M adjacent rows for each example. Metrics see the first. Or `training.AllChoices(count)`: each joint choice
+            once, weighted by its probability, which is exact and needs no baseline; metrics see the most probable.
         entropy_weight: Number; `entropy_weight · entropy of the choices` is taken off the objective (not off the reported
             loss) for each element of each loss, which keeps choices from becoming certain too soon. The entropy is that
             which layers record; `log_probs` has none.
@@ -129,14 +131,14 @@ class ReinforceModel(keras.Model):
         log_probs=None,
         **kwargs,
     ):
-        num_samples = check_positive_integer("num_samples", num_samples)
+        choices = get_choices(num_samples)
         outputs = outputs if log_probs is None else record_output(outputs, log_probs)
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
         self.baseline = get_baseline(baseline)
-        self.num_samples = num_samples
+        self.choices = choices
         self.entropy_weight = entropy_weight
-        self.baseline.prepare(self.input, len(self.outputs), num_samples)
-        self.first_samples = FirstSamples(num_samples)
+        self.baseline.prepare(self.input, len(self.outputs), choices.count)
+        self.rows = Rows()
         # Keras calls the model and computes its loss in two steps; each replica takes them in a thread of its own.
         self._step = threading.local()
 
@@ -144,9 +146,10 @@ class ReinforceModel(keras.Model):
         self._step.is_training = bool(training) and not is_collecting()  # as a layer of another such model: no
         if not self._step.is_training:
             return super().call(inputs, training=training, mask=mask)
-        with collect_choices() as choices:
-            inputs, mask = repeat_rows((inputs, mask), self.num_samples)
+        inputs, mask = repeat_rows((inputs, mask), self.choices.count)
+        with collect_choices(self.choices.numbers(ops.shape(keras.tree.flatten(inputs)[0])[0])) as choices:
             outputs = super().call(inputs, training=training, mask=mask)
+        self.choices.check(choices.count)
         batch_size = ops.shape(keras.tree.flatten(outputs)[0])[0]
         self._step.log_prob, self._step.entropy = choices.log_prob(batch_size), choices.entropy(batch_size)
         self._step.predicted = choices.predicted(batch_size)
@@ -157,13 +160,16 @@ class ReinforceModel(keras.Model):
             return super().compute_loss(x, y, y_pred, sample_weight, training)
         step = vars(self._step)
         log_prob, entropy, predictions = (step.pop(name, None) for name in ("log_prob", "entropy", "predicted"))
-        y, sample_weight = repeat_rows((y, sample_weight), self.num_samples)
+        y, sample_weight = repeat_rows((y, sample_weight), self.choices.count)
         if log_prob is None:
             return super().compute_loss(x, y, y_pred, sample_weight, training)
+        self._step.shown = self.choices.shown(log_prob)
         if not self.baseline.reads_choices:
-            predictions = repeat_rows(self.baseline.predict(x), self.num_samples)
+            predictions = repeat_rows(self.baseline.predict(x), self.choices.count)
         entropy = ops.zeros_like(log_prob) if entropy is None else entropy
-        with open_credit(Credit(log_prob, entropy, self.entropy_weight, self.baseline, predictions)) as credit:
+        with open_credit(
+            self.choices.credit(log_prob, entropy, self.entropy_weight, self.baseline, predictions)
+        ) as credit:
             loss = super().compute_loss(x, y, y_pred, sample_weight, training)
         if not credit.measures:
             raise ValueError(
@@ -174,8 +180,11 @@ class ReinforceModel(keras.Model):
         return loss
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
-        if self._is_training and self.num_samples > 1:
-            y_pred = keras.tree.map_structure(self.first_samples, y_pred)
+        if self._is_training and self.choices.count > 1:
+            shown = vars(self._step).pop("shown", None)
+            if shown is None:  # nothing was chosen
+                shown = RandomChoices(self.choices.count).shown(keras.tree.flatten(y_pred)[0])
+            y_pred = keras.tree.map_structure(lambda tensor: self.rows([tensor, shown]), y_pred)
         return super().compute_metrics(x, y, y_pred, sample_weight)
 
     @property
@@ -196,7 +205,7 @@ class ReinforceModel(keras.Model):
             **graph.get_config(),
             "trainable": self.trainable,
             "baseline": config_of(self.baseline),
-            "num_samples": self.num_samples,
+            "num_samples": self.choices.count if isinstance(self.choices, RandomChoices) else config_of(self.choices),
             "entropy_weight": self.entropy_weight,
         }
 

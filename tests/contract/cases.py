@@ -377,6 +377,7 @@ CASES = (
     Case(training.ChoiceBaseline),
     Case(training.LearnedBaseline, {"network": None}),
     Case(training.LeaveOneOut),
+    Case(training.AllChoices, {"count": 3}),
     Case(training.MovingAverage, {"decay": 0.75, "num_losses": 3}),
     Case(training.NoBaseline),
     Case(training.SmoothedCrossentropy, {"label_smoothing": 0.1, "reduction": "none", "name": "loss"}),

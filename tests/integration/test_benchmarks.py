@@ -45,6 +45,16 @@ def test_contenders_take_turns_and_a_table_shows_their_ratio():
     assert "TF_ENABLE_ONEDNN_OPTS=1" in result.stdout
 
 
+def test_the_variance_of_each_estimator_is_compared_with_that_without_a_baseline():
+    result = subprocess.run(
+        [sys.executable, BENCHMARKS / "gradient_variance.py", "--smoke"], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    for name in ("none", "moving_average", "learned", "leave_one_out", "straight_through"):
+        (line,) = (line for line in result.stdout.splitlines() if line.startswith(f"{name} "))
+        assert np.isfinite([float(column) for column in line.split()[1:]]).all()
+
+
 @pytest.fixture
 def compare(benchmark, monkeypatch, tmp_path):
     """`(times, missing)` of a contender whose body is given."""

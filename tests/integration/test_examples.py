@@ -83,6 +83,25 @@ def test_glimpse_digits_goes_from_images_to_paths_and_a_served_answer(tmp_path):
         assert (tmp_path / file).is_file(), file
 
 
+def test_tsp_reinforce_goes_from_points_without_labels_to_served_tours(tmp_path):
+    result = run("tsp_reinforce.py", "--smoke", "--points", "5", "--output", tmp_path)
+    assert result.returncode == 0, result.stderr
+    for search in ("greedy", "beam 5"):
+        assert re.search(rf"^{search}: tour_length .*, valid 1.0000$", result.stdout, flags=re.MULTILINE)
+    assert "gives 17 of 17 tours as the network does" in result.stdout
+    for file in ("model.keras", "tours.png", "served/1/saved_model.pb"):
+        assert (tmp_path / "5" / file).is_file(), file
+
+
+def test_hard_attention_compares_alignments_and_shows_what_they_attend(tmp_path):
+    result = run("hard_attention.py", "--smoke", "--output", tmp_path)
+    assert result.returncode == 0, result.stderr
+    for name in ("softmax", "sparsemax", "REINFORCE", "straight-through"):
+        assert re.search(rf"^{name} +\d+\.\d\d% ", result.stdout, flags=re.MULTILINE)
+    assert "gives 70 of 70 digits as the model does" in result.stdout
+    assert (tmp_path / "attended.png").is_file()
+
+
 @pytest.mark.parametrize(
     "arguments, environment, message",
     [

@@ -1,12 +1,14 @@
 import threading
 
+import keras
 import numpy as np
 import pytest
 from keras import ops
 from reference.arrays import normal, to_numpy
 from tolerances import FLOAT32
 
-from keras_attention.ops.choices import collect_choices, is_collecting, record_choice
+from keras_attention.ops.choices import collect_choices, given_choice, is_collecting, record_choice
+from keras_attention.ops.softmax import LOWEST
 
 B, T, N = 2, 3, 17
 
@@ -63,3 +65,20 @@ def test_a_collector_belongs_to_its_thread():
         thread.start()
         thread.join()
     assert choices.log_prob(B) is None
+
+
+def test_a_query_with_nothing_to_attend_has_one_way_to_choose_nothing():
+    scores, mask = ops.zeros((3, 1, 3)), ops.zeros((3, 1, 3), "bool")
+    with collect_choices(numbers=ops.arange(3, dtype="int32")) as choices:
+        selection = given_choice(scores, mask)
+    assert choices.count == 3 and not to_numpy(selection).any()
+    assert to_numpy(choices.log_prob(3)).tolist() == [0.0, np.float32(LOWEST), np.float32(LOWEST)]
+
+
+def test_choices_of_an_unknown_number_of_positions_cannot_be_enumerated():
+    layer = ops.zeros((2, 3, 5))
+    with collect_choices(numbers=ops.zeros((2,), "int32")) as choices:
+        assert given_choice(layer).shape == (2, 3, 5)
+        assert choices.count == 5**3
+        with pytest.raises(ValueError, match=r"Received scores of shape \(None, 3, None\)"):
+            choices.next_choice(keras.KerasTensor((None, 3, None)))

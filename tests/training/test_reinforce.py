@@ -14,6 +14,7 @@ from tolerances import FLOAT32
 from keras_attention import layers, models
 from keras_attention.alignments import SampledCategorical
 from keras_attention.training import (
+    AllChoices,
     LearnedBaseline,
     MovingAverage,
     ReinforceModel,
@@ -174,6 +175,35 @@ def test_the_mean_gradient_is_exact_with_an_entropy_bonus_that_the_loss_does_not
     inputs, outputs, alignments = two_choice_graph(rows=1)
     model = compiled(ReinforceModel(inputs, outputs, entropy_weight=0.5))
     assert_exact(model, alignments, two_choice_data(rows=1), entropy_weight=0.5)
+
+
+@pytest.mark.parametrize("entropy_weight", [0.0, 0.5])
+def test_all_choices_give_the_expected_loss_and_its_gradient_in_one_step(entropy_weight):
+    inputs, outputs, _ = two_choice_graph()
+    model = compiled(ReinforceModel(inputs, outputs, num_samples=AllChoices(S * S), entropy_weight=entropy_weight))
+    data = two_choice_data()
+    weights = [to_numpy(weight).astype("float64") for weight in model.trainable_weights]
+    loss, gradients = step(model, model.get_weights(), arguments(data))
+    np.testing.assert_allclose(loss, two_choices.expected_loss(weights, data), rtol=FLOAT32)
+    slopes = two_choices.gradient(lambda arrays: two_choices.expected_loss(arrays, data, entropy_weight), weights)
+    for found, right in zip(gradients, slopes, strict=True):
+        np.testing.assert_allclose(found, right, atol=FLOAT32)
+
+
+def test_the_number_of_all_choices_must_be_right():
+    inputs, outputs, _ = two_choice_graph()
+    model = compiled(ReinforceModel(inputs, outputs, num_samples=AllChoices(S)))
+    with pytest.raises(ValueError, match=r"how many joint choices there are: 9\. Received: 3\."):
+        model.train_on_batch(*arguments(two_choice_data()))
+
+
+def test_metrics_see_the_most_probable_of_all_choices():
+    model, _ = one_choice(num_samples=AllChoices(S))
+    value = keras.metrics.MeanMetricWrapper(lambda y_true, y_pred: y_pred, name="value")
+    model.compile(keras.optimizers.SGD(0.0), linear_loss, metrics=[value])
+    model.set_weights([np.array([[0.0, 2.0, 1.0]], "float32"), *model.get_weights()[1:]])
+    results = model.train_on_batch(np.array([[7.0, -2.0, 11.0]]), np.zeros((1, 1)), return_dict=True)
+    assert float(results["value"]) == -2.0
 
 
 # === One step by hand ===

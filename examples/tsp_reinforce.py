@@ -1,0 +1,160 @@
+"""Tours without a teacher: a pointer network learns the travelling salesman problem from the length of its own tours.
+
+    pip install '.[plots,geometry]'                                # in the project's folder
+    python examples/tsp_reinforce.py                               # 10 points, minutes on two cores
+    python examples/tsp_reinforce.py --points 20 --steps 6000
+    python examples/tsp_reinforce.py --smoke                       # the same path in seconds, learning little
+
+The reward of a tour is minus its length. A tour has no beginning, so the samples of one instance start at different
+points, and each is compared with the mean of the others: the baseline "leave_one_out". Shortest tours are computed for the
+test alone.
+"""
+
+import functools
+import time
+
+from command_line import BEGAN, example_parser, jit_compile, positive_integer, set_up
+
+# isort: split
+
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import ops
+
+from keras_attention import data, serving, training, visualization
+from keras_attention.decoding import BeamSearch, greedy_search, sample
+from keras_attention.models import PointerNetwork
+
+
+class Tours(keras.layers.Layer):
+    """Points `(B·M, n, 2)`, M rows for each instance  ->  lengths and log-probabilities `(B·M,)` of tours through them.
+
+    In training the tours are sampled, and row m of an instance starts at its point m; otherwise they are greedy and start
+    at the first point. The search has no gradient: the log-probability of its tours is computed again, all steps at once.
+    """
+
+    def __init__(self, network, num_samples, **kwargs):
+        super().__init__(**kwargs)
+        self.network = network
+        self.num_samples = num_samples
+        self.seed_generator = keras.random.SeedGenerator(1)
+
+    def call(self, points, training=None):
+        rows, n = ops.shape(points)[0], points.shape[1]
+        M = self.num_samples if training else 1
+        instances = points[::M]  # the rows of an instance are equal: the encoder reads it once
+        source = {"source": instances, "source_mask": ops.ones((rows // M, n), "bool")}
+        state = self.network.initial_state(source)
+        state = keras.tree.map_structure(lambda tensor: ops.repeat(tensor, M, axis=0), state)
+        outside, start = ops.zeros((rows,), "int32"), ops.arange(rows, dtype="int32") % M % n + 1
+
+        search = functools.partial(sample, seed=self.seed_generator.next()) if training else greedy_search
+        _, begun = self.network.decode_step(outside, keras.tree.map_structure(ops.stop_gradient, state))
+        others, _ = search(self.network.decode_step, begun, start, max_length=n - 1, end=0)
+        tours = ops.concatenate([start[:, None], others], axis=1)  # (B·M, n)
+
+        logits, _ = self.network.decode(ops.concatenate([outside[:, None], tours[:, :-1]], axis=1), state)
+        log_probs = ops.take_along_axis(ops.log_softmax(logits), tours[..., None], axis=-1)[..., 0]  # (B·M, n)
+        stops = ops.take_along_axis(points, tours[..., None] - 1, axis=1)  # (B·M, n, 2)
+        steps = stops - ops.roll(stops, 1, axis=1)
+        lengths = ops.sum(ops.sqrt(ops.sum(steps**2, axis=-1)), axis=-1)
+        return lengths, ops.sum(log_probs[:, 1:], axis=-1)  # nobody chose the start
+
+
+def length(no_label, tour_length):
+    """The loss: the model's output is the length itself."""
+    return tour_length
+
+
+def main():
+    parser = example_parser(__doc__, output="tsp_reinforce", epochs=8, batch_size=64)
+    add = parser.add_argument
+    add("--points", type=positive_integer, default=10, help="of every instance (default: %(default)s)")
+    add("--steps", type=positive_integer, default=2000, help="of training, in all epochs (default: %(default)s)")
+    add("--samples", type=positive_integer, default=8, help="tours of an instance (default: %(default)s)")
+    add("--learning-rate", type=float, default=1e-3, help="its peak (default: %(default)s)")
+    arguments = set_up(parser)
+    if arguments.smoke:
+        arguments.epochs, arguments.steps, arguments.batch_size = 1, 3, 5
+    output, n = arguments.output / str(arguments.points), arguments.points
+
+    # === Data ===
+    batches = instances(arguments.batch_size, n)
+    test = list(test_tours(n, 17 if arguments.smoke else 1000, output).as_numpy_iterator())
+
+    # === Model ===
+    network = PointerNetwork(
+        encoder="transformer",
+        num_layers=3,
+        score="scaled_dot",
+        tanh_clipping=10.0,
+        constraint="permutation",
+        seed=1,
+    )
+    points = keras.Input((n, 2))
+    lengths, log_probs = Tours(network, arguments.samples)(points)
+    model = training.ReinforceModel(
+        points, lengths, baseline="leave_one_out", num_samples=arguments.samples, log_probs=log_probs
+    )
+    warmup = arguments.steps // 20
+    learning_rate = keras.optimizers.schedules.CosineDecay(
+        0.0, arguments.steps - warmup, warmup_target=arguments.learning_rate, warmup_steps=warmup
+    )
+    optimizer = keras.optimizers.Adam(learning_rate, global_clipnorm=1.0)
+    model.compile(optimizer, loss=length, jit_compile=jit_compile(arguments))
+
+    # === Train ===
+    references = np.stack([example["points"] for example in test])
+    model.fit(  # the loss is the mean length of sampled tours, the validation loss that of greedy ones
+        batches,
+        epochs=arguments.epochs,
+        steps_per_epoch=arguments.steps // arguments.epochs,
+        validation_data=(references, np.zeros(len(references))),
+        shuffle=False,
+    )
+    network.save(output / "model.keras")
+    print(f"Trained after {time.monotonic() - BEGAN:.0f} s.")
+
+    # === Use ===
+    for name, sampler in (("greedy", "greedy"), ("beam 5", BeamSearch(beam_width=5, length_penalty=0.0))):
+        answers = network.generate(references, sampler=sampler)
+        measures = training.evaluate_tours(test, answers)
+        print(f"{name}: " + ", ".join(f"{key} {value:.4f}" for key, value in measures.items()))
+    visualization.plot_polygons(test[:8], answers[:8]).savefig(output / "tours.png", dpi=150)
+
+    # === Export ===
+    version = serving.export(network, output / "served")
+    served = tf.saved_model.load(version).signatures["point"]
+    indices = served(points=references[:100], lengths=np.full(len(references[:100]), n, "int32"))["indices"].numpy()
+    same = (indices == network.generate(references[:100])).all(axis=1).sum()
+    print(f"The SavedModel in {version} gives {same} of {len(indices)} tours as the network does.")
+    print(f"{time.monotonic() - BEGAN:.0f} s from the start. Everything lies in {output}.")
+
+
+def instances(batch_size, n):
+    """Batches of uniform points without end, `(points (B, n, 2), zeros (B,))`: nobody knows the labels."""
+
+    def batch(number):
+        return tf.random.stateless_uniform((batch_size, n, 2), seed=(1, number)), tf.zeros(batch_size)
+
+    return tf.data.Dataset.counter().map(batch).prefetch(tf.data.AUTOTUNE)
+
+
+def test_tours(n, count, output):
+    """Other points, with tours to compare with: up to 12 points the shortest, beyond those of PyVRP."""
+    config = data.TspConfig(
+        name=f"{n}-{count}",
+        points=n,
+        train_examples=1,
+        validation_examples=1,
+        test_examples=count,
+        solver=None if n <= 12 else data.PyVRP(iterations=5 * n),
+    )
+    builder = data.Tsp(config=config, data_dir=output / "data")
+    builder.download_and_prepare()
+    return builder.as_dataset(split="test")
+
+
+if __name__ == "__main__":
+    main()
