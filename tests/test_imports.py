@@ -42,6 +42,7 @@ HEAVY = {
     "scipy": ("data/",),
     "sentencepiece": ("data/",),
     "shapely": ("data/", "training/"),
+    "sklearn": ("data/",),
 }
 
 

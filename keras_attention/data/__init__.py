@@ -1,4 +1,4 @@
-"""Data on TensorFlow: tokenisers, batches of pairs and points, and data sets that register with TFDS on import."""
+"""Data on TensorFlow: tokenisers, batches of pairs and points, images, and data sets that register with TFDS on import."""
 
 from keras_attention.data.builders.convex_hull import ConvexHull, convex_hulls
 from keras_attention.data.builders.delaunay import Delaunay, delaunay_triangulations
@@ -6,7 +6,9 @@ from keras_attention.data.builders.localized_dates import LocalizedDates, Locali
 from keras_attention.data.builders.parallel_text import ParallelText, load_parallel_text
 from keras_attention.data.builders.point_sets import PointsConfig
 from keras_attention.data.builders.sorting import Sorting, ascending_orders
+from keras_attention.data.builders.translated_digits import TranslatedDigits, load_digits
 from keras_attention.data.builders.tsp import PyVRP, Tsp, TspConfig, shortest_tours
+from keras_attention.data.idx_files import read_idx
 from keras_attention.data.pairs import evaluation_batches, training_batches
 from keras_attention.data.point_files import read_points, write_points
 from keras_attention.data.points import point_batches, point_dataset
@@ -25,15 +27,18 @@ __all__ = [
     "Sorting",
     "SubwordTokenizer",
     "Tokenizer",
+    "TranslatedDigits",
     "Tsp",
     "TspConfig",
     "ascending_orders",
     "convex_hulls",
     "delaunay_triangulations",
     "evaluation_batches",
+    "load_digits",
     "load_parallel_text",
     "point_batches",
     "point_dataset",
+    "read_idx",
     "read_points",
     "shortest_tours",
     "training_batches",

@@ -1,6 +1,7 @@
 """Steps three and four, and the layers that attention is built into."""
 
 from keras_attention.layers.feed_forward import FeedForward
+from keras_attention.layers.glimpse_sensor import GlimpseSensor
 from keras_attention.layers.hard_attention import HardAttention
 from keras_attention.layers.learned_position_embedding import LearnedPositionEmbedding
 from keras_attention.layers.multi_head_attention import MultiHeadAttention
@@ -13,6 +14,7 @@ from keras_attention.layers.transformer_encoder_block import TransformerEncoderB
 
 __all__ = [
     "FeedForward",
+    "GlimpseSensor",
     "HardAttention",
     "LearnedPositionEmbedding",
     "MultiHeadAttention",

@@ -13,7 +13,7 @@ _OPEN = contextvars.ContextVar("open collector", default=None)
 
 
 class Choices:
-    """Log-probabilities and entropies of the choices made while `collect_choices` was open.
+    """Log-probabilities, entropies and predictions of the choices made while `collect_choices` was open.
 
     Args:
         numbers: int32 tensor `(B,)`, which of all joint choices each row makes, or `None`: choices are free.
@@ -24,6 +24,7 @@ class Choices:
         self.count = 1  # of the joint choices that the given ones stand for
         self._log_probs = []
         self._entropies = []
+        self._predicted = []
 
     def next_choice(self, scores, mask=None):
         """One-hot rows `(B, ..., T, S)`: what the numbers say of the choice that these scores are for.
@@ -49,7 +50,9 @@ class Choices:
         self.record(ops.where(ops.logical_or(may_choose, ops.equal(chosen, 0)), 0.0, LOWEST))
         return ops.where(may_choose[..., None], rows, 0)
 
-    def record(self, log_prob, entropy=None):
+    def record(self, log_prob, entropy=None, prediction=None):
+        if prediction is not None:
+            self._predicted.append((at_least_float32(log_prob), at_least_float32(prediction)))
         self._log_probs.append(sum_trailing(log_prob))
         if entropy is not None:
             self._entropies.append(sum_trailing(entropy))
@@ -61,6 +64,16 @@ class Choices:
     def entropy(self, batch_size):
         """Entropy of all choices of each example, given the earlier ones, `(B,)` in float32, or `None`."""
         return sum_by_example(self._entropies, batch_size)
+
+    def predicted(self, batch_size):
+        """Log-probabilities and predictions of the n choices that were recorded with one, both `(B, n)`, or `None`."""
+        if not self._predicted:
+            return None
+        rows = [
+            [ops.reshape(tensor, (batch_size, -1)) for tensor in tensors]
+            for tensors in zip(*self._predicted, strict=True)
+        ]
+        return tuple(ops.concatenate(tensors, axis=-1) for tensors in rows)
 
 
 def sum_trailing(tensor):
@@ -108,13 +121,15 @@ def given_choice(scores, mask=None):
     return None if choices is None or choices.numbers is None else choices.next_choice(scores, mask)
 
 
-def record_choice(log_prob, entropy=None):
+def record_choice(log_prob, entropy=None, prediction=None):
     """Gives the log-probability `(B, ...)` of a random choice to the open collector; without one nothing is kept.
 
     Args:
         log_prob: Float tensor with the batch first; axes may be folded into the batch, batch first. The gradient that
             trains the choice flows through it.
         entropy: Float tensor `(B, ...)` in nats, or `None`.
+        prediction: Float tensor of the shape of `log_prob`, or `None`: which loss is expected before the choice is made,
+            so of nothing but what was chosen earlier. The baseline "by_choice" compares the loss with it, and trains it.
     """
     if is_collecting():
-        _OPEN.get().record(log_prob, entropy)
+        _OPEN.get().record(log_prob, entropy, prediction)

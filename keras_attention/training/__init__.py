@@ -1,7 +1,14 @@
 """Losses, metrics, schedules and callbacks for `compile` and `fit`, and what an answer is worth."""
 
 from keras_attention.training.averaging import AverageCheckpoints, average_checkpoints
-from keras_attention.training.baselines import Baseline, LearnedBaseline, LeaveOneOut, MovingAverage, NoBaseline
+from keras_attention.training.baselines import (
+    Baseline,
+    ChoiceBaseline,
+    LearnedBaseline,
+    LeaveOneOut,
+    MovingAverage,
+    NoBaseline,
+)
 from keras_attention.training.bleu import EvaluateBleu, translate_texts
 from keras_attention.training.losses import SmoothedCrossentropy
 from keras_attention.training.metrics import SequenceAccuracy, TokenAccuracy
@@ -18,6 +25,7 @@ __all__ = [
     "AllChoices",
     "AverageCheckpoints",
     "Baseline",
+    "ChoiceBaseline",
     "EvaluateBleu",
     "LearnedBaseline",
     "LeaveOneOut",

@@ -83,7 +83,7 @@ class ReinforceModel(keras.Model):
     Args:
         inputs, outputs: Symbolic tensors, as of `keras.Model`. A model written as a subclass takes part as a layer:
             `ReinforceModel(inputs, my_model(inputs))`.
-        baseline: "moving_average", "leave_one_out", "learned", `None` or a `training.Baseline`.
+        baseline: "moving_average", "leave_one_out", "learned", "by_choice", `None` or a `training.Baseline`.
         num_samples: Integer M. In training every example is repeated M times, each with choices of its own: outputs then have
             M adjacent rows for each example. Metrics see the first. Or `training.AllChoices(count)`: each joint choice
             once, weighted by its probability, which is exact and needs no baseline; metrics see the most probable.
@@ -152,18 +152,20 @@ class ReinforceModel(keras.Model):
         self.choices.check(choices.count)
         batch_size = ops.shape(keras.tree.flatten(outputs)[0])[0]
         self._step.log_prob, self._step.entropy = choices.log_prob(batch_size), choices.entropy(batch_size)
+        self._step.predicted = choices.predicted(batch_size)
         return outputs
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         if not (training and self._is_training):
             return super().compute_loss(x, y, y_pred, sample_weight, training)
         step = vars(self._step)
-        log_prob, entropy = step.pop("log_prob", None), step.pop("entropy", None)
+        log_prob, entropy, predictions = (step.pop(name, None) for name in ("log_prob", "entropy", "predicted"))
         y, sample_weight = repeat_rows((y, sample_weight), self.choices.count)
         if log_prob is None:
             return super().compute_loss(x, y, y_pred, sample_weight, training)
         self._step.shown = self.choices.shown(log_prob)
-        predictions = repeat_rows(self.baseline.predict(x), self.choices.count)
+        if not self.baseline.reads_choices:
+            predictions = repeat_rows(self.baseline.predict(x), self.choices.count)
         entropy = ops.zeros_like(log_prob) if entropy is None else entropy
         with open_credit(
             self.choices.credit(log_prob, entropy, self.entropy_weight, self.baseline, predictions)

@@ -9,7 +9,9 @@ from contract.cases import UNKNOWN_SIZES, shape_of
 
 
 def call(layer, arguments, **options):
-    """Models take one dictionary, masks in it; layers take arguments."""
+    """Models take one dictionary, masks in it, or one tensor; layers take arguments."""
+    if isinstance(layer, keras.Model) and not isinstance(layer.input, dict):
+        return layer(*arguments.values(), **options)
     if isinstance(layer, keras.Model):
         missing = {name: arguments[name.removesuffix("_mask")] for name in set(layer.input) - set(arguments)}
         full = {name: keras.ops.ones(keras.ops.shape(tensor)[:-1], "bool") for name, tensor in missing.items()}
@@ -84,8 +86,12 @@ def _tensorflow_gradients(layer, floats, others, loss, options):
     with tf.GradientTape() as tape:
         tape.watch(floats)
         value = loss(call(layer, {**floats, **others}, **options))
-    found = tape.gradient(value, (floats, list(layer.trainable_weights)), unconnected_gradients="zero")
-    return keras.tree.map_structure(lambda leaf: tf.convert_to_tensor(leaf).numpy(), found)
+    sources = (floats, [weight.value for weight in layer.trainable_weights])
+
+    def gradient(of, source):  # `unconnected_gradients` of TensorFlow does not know variables
+        return np.zeros(source.shape, "float32") if of is None else tf.convert_to_tensor(of).numpy()
+
+    return keras.tree.map_structure_up_to(sources, gradient, tape.gradient(value, sources), sources)
 
 
 def _jax_gradients(layer, floats, others, loss, options):
@@ -96,7 +102,8 @@ def _jax_gradients(layer, floats, others, loss, options):
     def value(floats, weights):
         tensors = {**floats, **others}
         if isinstance(layer, keras.Model):
-            outputs, _ = layer.stateless_call(weights, state, tensors, **options)
+            inputs = tensors if isinstance(layer.input, dict) else next(iter(tensors.values()))
+            outputs, _ = layer.stateless_call(weights, state, inputs, **options)
         else:
             outputs, _ = layer.stateless_call(weights, state, **tensors, **options)
         return loss(outputs)

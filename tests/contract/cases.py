@@ -13,8 +13,8 @@ import pytest
 from keras_attention import alignments, layers, models, scores, training
 
 # Sizes of the axes, all different. W, the width of a Transformer block, is N heads of size two. Beside them the axis P,
-# the choices of a pointer network: the end and S positions.
-SIZES = {"B": 2, "T": 3, "S": 5, "D": 7, "E": 11, "F": 23, "N": 17, "W": 34, "V": 19}
+# the choices of a pointer network: the end and S positions. Y are the two axes of an image.
+SIZES = {"B": 2, "T": 3, "S": 5, "D": 7, "E": 11, "F": 23, "N": 17, "W": 34, "V": 19, "Y": 2}
 OTHER_SIZES = {**SIZES, "B": 3, "T": 8, "S": 2}
 UNKNOWN_SIZES = {**SIZES, "B": None, "T": None, "S": None}
 
@@ -43,7 +43,8 @@ class Case:
         masked_by: The argument whose implicit mask the output carries on.
         causal: The arguments whose positions come in order; a later one must not change an earlier output.
         is_context: Whether the output is zero where nothing may be attended.
-        without_gradient: The arguments that get no gradient, because a hard choice lets none through.
+        without_gradient: The arguments that get no gradient, because a hard choice lets none through, and the weights, by
+            a part of their path, that get none from the output.
         output_type: Type of the output where it is not the compute type.
         may_be_empty: The axes whose size may be zero.
         learning: Options of a call that has gradients: in training where inference takes the mode.
@@ -287,6 +288,13 @@ CASES = (
         variant="clipped-glimpse",
         **_POINTER,
     ),
+    Case(
+        layers.GlimpseSensor,
+        {"size": 11, "num_scales": 2, "scale_factor": 3},
+        inputs={"images": "BSTN", "locations": "BY"},
+        output="BEEW",
+        without_gradient=("locations",),
+    ),
     Case(layers.FeedForward, {"intermediate_dim": 13, "activation": "gelu"}, **_POSITIONWISE),
     Case(layers.SinusoidalPositionEncoding, {"max_wavelength": 500.0}, **_POSITIONWISE),
     Case(layers.LearnedPositionEmbedding, {"max_length": 29}, **_POSITIONWISE),
@@ -350,6 +358,23 @@ CASES = (
         variant="transformer-gru",
         **_POINTER_NETWORK,
     ),
+    Case(
+        models.GlimpseClassifier,
+        {
+            "num_classes": 19,
+            "image_shape": (None, None, 7),
+            "num_glimpses": 3,
+            "glimpse_size": 3,
+            "num_scales": 2,
+            "hidden_dim": 13,
+            "seed": 5,
+        },
+        inputs={"images": "BSTD"},
+        output="BV",
+        output_type="float32",
+        without_gradient=("prediction",),
+    ),
+    Case(training.ChoiceBaseline),
     Case(training.LearnedBaseline, {"network": None}),
     Case(training.LeaveOneOut),
     Case(training.AllChoices, {"count": 3}),

@@ -74,6 +74,15 @@ def test_pointer_geometry_goes_from_points_to_served_answers_and_reads_files(tmp
     assert "points.txt, greedy: accuracy" in result.stdout and "2 examples" in result.stdout
 
 
+def test_glimpse_digits_goes_from_images_to_paths_and_a_served_answer(tmp_path):
+    result = run("glimpse_digits.py", "--smoke", "--translated", "--output", tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert re.search(r"^Test error: [\d.]+ % of 256 images", result.stdout, flags=re.MULTILINE)
+    assert "gives 8 of 8 answers as the model does" in result.stdout
+    for file in ("model.keras", "paths.png", "served/saved_model.pb"):
+        assert (tmp_path / file).is_file(), file
+
+
 def test_tsp_reinforce_goes_from_points_without_labels_to_served_tours(tmp_path):
     result = run("tsp_reinforce.py", "--smoke", "--points", "5", "--output", tmp_path)
     assert result.returncode == 0, result.stderr
