@@ -11,7 +11,7 @@ never the place.
 
 import time
 
-from command_line import BEGAN, example_parser, jit_compile, set_up
+from command_line import BEGAN, example_parser, jit_compile, set_up, strategy_scope
 
 # isort: split
 
@@ -53,13 +53,14 @@ def main():
     for name, alignment in kinds().items():
         # === Model ===
         keras.utils.set_random_seed(1)
-        model, attention_weights = reader(alignment)
-        model.compile(
-            optimizer=keras.optimizers.Adam(1e-2),
-            loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-            metrics=["accuracy"],
-            jit_compile=jit_compile(arguments),
-        )
+        with strategy_scope(arguments):
+            model, attention_weights = reader(alignment)
+            model.compile(
+                optimizer=keras.optimizers.Adam(1e-2),
+                loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+                metrics=["accuracy"],
+                jit_compile=jit_compile(arguments),
+            )
 
         # === Train ===
         began = time.monotonic()

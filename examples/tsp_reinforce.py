@@ -13,7 +13,7 @@ test alone.
 import functools
 import time
 
-from command_line import BEGAN, example_parser, jit_compile, positive_integer, set_up
+from command_line import BEGAN, example_parser, jit_compile, positive_integer, set_up, strategy_scope
 
 # isort: split
 
@@ -77,6 +77,8 @@ def main():
     arguments = set_up(parser)
     if arguments.smoke:
         arguments.epochs, arguments.steps, arguments.batch_size = 1, 3, 5
+    if arguments.steps < arguments.epochs:
+        parser.error(f"there must be a step in each of the {arguments.epochs} epochs; raise --steps")
     output, n = arguments.output / str(arguments.points), arguments.points
 
     # === Data ===
@@ -84,25 +86,26 @@ def main():
     test = list(test_tours(n, 17 if arguments.smoke else 1000, output).as_numpy_iterator())
 
     # === Model ===
-    network = PointerNetwork(
-        encoder="transformer",
-        num_layers=3,
-        score="scaled_dot",
-        tanh_clipping=10.0,
-        constraint="permutation",
-        seed=1,
-    )
-    points = keras.Input((n, 2))
-    lengths, log_probs = Tours(network, arguments.samples)(points)
-    model = training.ReinforceModel(
-        points, lengths, baseline="leave_one_out", num_samples=arguments.samples, log_probs=log_probs
-    )
-    warmup = arguments.steps // 20
-    learning_rate = keras.optimizers.schedules.CosineDecay(
-        0.0, arguments.steps - warmup, warmup_target=arguments.learning_rate, warmup_steps=warmup
-    )
-    optimizer = keras.optimizers.Adam(learning_rate, global_clipnorm=1.0)
-    model.compile(optimizer, loss=length, jit_compile=jit_compile(arguments))
+    with strategy_scope(arguments):
+        network = PointerNetwork(
+            encoder="transformer",
+            num_layers=3,
+            score="scaled_dot",
+            tanh_clipping=10.0,
+            constraint="permutation",
+            seed=1,
+        )
+        points = keras.Input((n, 2))
+        lengths, log_probs = Tours(network, arguments.samples)(points)
+        model = training.ReinforceModel(
+            points, lengths, baseline="leave_one_out", num_samples=arguments.samples, log_probs=log_probs
+        )
+        warmup = arguments.steps // 20
+        learning_rate = keras.optimizers.schedules.CosineDecay(
+            0.0, arguments.steps - warmup, warmup_target=arguments.learning_rate, warmup_steps=warmup
+        )
+        optimizer = keras.optimizers.Adam(learning_rate, global_clipnorm=1.0)
+        model.compile(optimizer, loss=length, jit_compile=jit_compile(arguments))
 
     # === Train ===
     references = np.stack([example["points"] for example in test])

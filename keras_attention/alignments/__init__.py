@@ -1,5 +1,7 @@
 """Step two: an alignment is a distribution over the source positions that are attended."""
 
+import functools
+
 from keras_attention.alignments.alignment import Alignment
 from keras_attention.alignments.argmax import Argmax
 from keras_attention.alignments.categorical import Categorical
@@ -12,6 +14,7 @@ from keras_attention.alignments.sampled_categorical import SampledCategorical
 from keras_attention.alignments.sparsemax import Sparsemax
 from keras_attention.alignments.straight_through import StraightThrough
 from keras_attention.ops.lookup import get_by_name
+from keras_attention.ops.random import split_seed
 
 __all__ = [
     "Alignment",
@@ -37,6 +40,11 @@ _NAMES = {
 }
 
 
-def get(identifier):
-    """The alignment that a name, a config or an `Alignment` stands for: "softmax", "sampled", "sparsemax", ..."""
-    return get_by_name(identifier, _NAMES, Alignment, "alignment")
+def get(identifier, seed=None):
+    """The alignment that a name, a config or an `Alignment` stands for: "softmax", "sampled", "sparsemax", ...
+
+    One that is named and draws at random gets a seed made from `seed`, other than the seed of a dropout beside it.
+    """
+    (seed,) = split_seed(seed, 1)
+    seeded = {name: functools.partial(_NAMES[name], seed=seed) for name in ("monotonic", "sampled")}
+    return get_by_name(identifier, {**_NAMES, **seeded}, Alignment, "alignment")

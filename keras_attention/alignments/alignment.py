@@ -40,6 +40,9 @@ class Alignment(keras.layers.Layer):
         [[0.5, 0.0, 0.5]]
     """
 
+    # Whether what a query attends to depends on its own scores alone, so that queries may come one by one, with a cache.
+    is_stepwise = True
+
     def __init__(self, **kwargs):
         # Without autocast the float32 scores are not cast to half precision on the way in.
         super().__init__(autocast=False, **kwargs)

@@ -59,7 +59,8 @@ class Entmax(SparseChoice):
         weights[t, s] = max(0, (α - 1) · scores[t, s] - τ[t]) ^ (1 / (α - 1))    with the τ for which the row sums to one
 
     Found exactly by sorting for α = 1.5 and α = 2, which is `Sparsemax`, and by bisection otherwise; the gradient (its
-    first derivative) is exact. In the paper the scores are z and the weights p.
+    first derivative) is exact, but for slopes of `weights ^ (2 - α)` above a million, which are cut there. In the paper
+    the scores are z and the weights p.
 
     `mode` is the first maximum, `sample` draws from the weights. A position of weight zero has the log-probability
     LOWEST (-1e30), whose gradient is zero.

@@ -1,5 +1,6 @@
 """Monotonic alignment: the queries, in the order of time, walk along the source and never go back."""
 
+import math
 import numbers
 
 import keras
@@ -86,7 +87,8 @@ class Monotonic(Alignment):
     The axis T is time. Query 0 begins at position 0. A query that stops nowhere attends to nothing, nor do those after
     it: a row of weights may sum to less than one. A masked position has p = 0 and is passed over; a query with nothing
     to attend is skipped, and the next one goes on from where the last one stopped. Every call begins at position 0
-    again: to decode step by step, mask the positions before the one attended last.
+    again: to decode step by step, mask the positions before the one attended last. With a cache, and so in `Transformer`, it
+    is refused.
 
     Where we differ from the paper: the expectation is computed by its recurrence, in T + S rounds, and not by
     products divided by products, which lose their digits where p is near 0 or 1.
@@ -119,9 +121,12 @@ class Monotonic(Alignment):
         Raffel, Luong, Liu, Weiss and Eck, 2017, algorithm 1, eq. (9) to (11) and sections 2.4 to 2.5, arXiv:1704.00784.
     """
 
+    is_stepwise = False
+
     def __init__(self, noise=1.0, initial_offset=-4.0, seed=None, **kwargs):
         super().__init__(**kwargs)
-        check_noise(noise)
+        check_finite("noise", noise, least=0)
+        check_finite("initial_offset", initial_offset)
         self.noise = noise
         self.initial_offset = initial_offset
         self.seed = seed
@@ -135,8 +140,9 @@ class Monotonic(Alignment):
     def call(self, scores, mask=None, training=None):
         if not training:
             return self.mode(scores, mask)
+        energies = at_least_float32(scores)
         noise = keras.random.normal(ops.shape(scores), 0.0, self.noise, dtype="float32", seed=self.seed_generator)
-        return ops.cast(self.marginals(at_least_float32(scores) + noise, mask), scores.dtype)
+        return ops.cast(self.marginals(energies + ops.cast(noise, energies.dtype), mask), scores.dtype)
 
     def marginals(self, scores, mask=None):
         """The expectation without noise, `(..., T, S)`."""
@@ -212,9 +218,10 @@ def walk_log_prob(selection, logits, may_choose):
     return ops.where(ops.any(impossible, axis=(-2, -1)), LOWEST, ops.maximum(log_probabilities, LOWEST))
 
 
-def check_noise(noise):
-    """Raises unless `noise` is a number of 0 or more."""
-    if isinstance(noise, bool) or not isinstance(noise, numbers.Real):
-        raise TypeError(f"`noise` must be a number of 0 or more. Received: {noise!r} of type {type(noise).__name__}.")
-    if not noise >= 0:
-        raise ValueError(f"`noise` must be a number of 0 or more. Received: {noise!r}.")
+def check_finite(name, value, least=-math.inf):
+    """Raises unless `value` is a finite number of `least` or more."""
+    words = "a finite number" if least == -math.inf else f"a finite number of {least} or more"
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"`{name}` must be {words}. Received: {value!r} of type {type(value).__name__}.")
+    if not (math.isfinite(value) and value >= least):
+        raise ValueError(f"`{name}` must be {words}. Received: {value!r}.")

@@ -57,6 +57,16 @@ def masked_inputs(query, value, key, use_causal_mask=False, **masks):
     return zero_masked(query, mask, axis=-1), zero_masked(value, mask), zero_masked(key, mask), mask
 
 
+def check_stepwise(alignment):
+    """Raises unless an alignment may be computed for one query after the other, as decoding with a cache does."""
+    if not alignment.is_stepwise:
+        raise ValueError(
+            f"The alignment {type(alignment).__name__} needs all queries at once: where one attends depends on the queries "
+            "before it. It cannot decode step by step with a cache. Call the attention without a cache, or take another "
+            "alignment."
+        )
+
+
 def build_part(part, *shapes):
     """Builds the score or the alignment of an attention layer."""
     if part.built:
@@ -78,7 +88,7 @@ class AttentionLayer(keras.layers.Layer):
         check_rate("dropout", dropout)
         self.supports_masking = True
         self.score = scores.get(score)
-        self.alignment = alignments.get(alignment)
+        self.alignment = alignments.get(alignment, seed)
         self.dropout = dropout
         self.seed = seed
         self.dropout_layer = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy)

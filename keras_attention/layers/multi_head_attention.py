@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention import alignments, scores
-from keras_attention.layers.attention_layer import attend, build_part
+from keras_attention.layers.attention_layer import attend, build_part, check_stepwise
 from keras_attention.layers.projection import make_projection, project
 from keras_attention.ops.axes import attention_axes, fold_attention_mask, fold_axes, fold_mask, fold_shapes, unfold_axes
 from keras_attention.ops.caches import check_cache, mask_of_slots
@@ -58,7 +58,7 @@ class MultiHeadAttention(keras.layers.Layer):
         kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer, activity_regularizer,
             kernel_constraint, bias_constraint: Of all projections.
         use_gate: Boolean. Multiplies the context of each head by `sigmoid(query · W^G)` (Qiu et al., 2025).
-        seed: Integer seed of the dropout, or `None`.
+        seed: Integer seed of the dropout and of an alignment that is named and draws, or `None`.
         score: A name ("additive", "bilinear", "concat", "dot", "scaled_dot") or a `Score`; all heads share its weights.
         alignment: A name ("entmax", "monotonic", "sampled", "softmax", "sparsemax") or an `Alignment`.
 
@@ -147,7 +147,7 @@ class MultiHeadAttention(keras.layers.Layer):
         self.use_gate = use_gate
         self.seed = seed
         self.score = scores.get(score)
-        self.alignment = alignments.get(alignment)
+        self.alignment = alignments.get(alignment, seed)
         if flash_attention:
             is_plain = type(self.score) is scores.ScaledDotScore and type(self.alignment) is alignments.Categorical
             check_flash_attention(is_plain, self.score, self.alignment, dropout)
@@ -219,6 +219,8 @@ class MultiHeadAttention(keras.layers.Layer):
         )
         fold_shapes(self.attention_axes, query.shape, value.shape, key.shape)
         axes = attention_axes(self.attention_axes, len(query.shape))
+        if cache is not None:
+            check_stepwise(self.alignment)
         check_cache(query.shape, value.shape, axes, cache, cache_index, self.num_heads, self.key_dim, self.value_dim)
         if return_attention_scores and self.flash_attention:
             raise ValueError(

@@ -21,7 +21,7 @@ class SoftAttention(AttentionLayer):
         score: A name ("additive", "bilinear", "concat", "dot", "scaled_dot") or a `Score`.
         alignment: A name ("entmax", "monotonic", "sampled", "softmax", "sparsemax") or an `Alignment`.
         dropout: Float in [0, 1), fraction of the weights dropped in training.
-        seed: Integer seed of the dropout, or `None`.
+        seed: Integer seed of the dropout and of an alignment that is named and draws, or `None`.
 
     Call arguments:
         query: Float tensor of shape `(B, ..., T, D_query)`. Every axis left of the last two is batch.

@@ -41,7 +41,7 @@ class TransformerBlock(keras.layers.Layer):
         self.activation = keras.activations.get(activation)
         self.normalize_first = normalize_first
         self.score = scores.get(score)
-        self.alignment = alignments.get(alignment)
+        self.alignment = alignments.get(alignment, seed)
         self.seed = seed
 
     def build_sublayers(self, inputs_shape, memory_shapes):

@@ -10,6 +10,7 @@ from keras_attention.layers import (
     TransformerDecoderBlock,
     TransformerEncoderBlock,
 )
+from keras_attention.layers.attention_layer import check_stepwise
 from keras_attention.models.sequence_model import SequenceModel, check_ids, shift_right, take_input
 from keras_attention.ops.lookup import config_of, copy_of
 from keras_attention.ops.masks import padding_mask
@@ -40,7 +41,7 @@ class Transformer(SequenceModel):
         tie_embeddings: Boolean. The logits are read off the target's embedding table; with one vocabulary the source
             uses that table too, as in the paper.
         score: A name ("scaled_dot", ...) or a `Score`.
-        alignment: A name ("entmax", "monotonic", "sampled", "softmax", "sparsemax") or an `Alignment`.
+        alignment: A name ("entmax", "sampled", "softmax", "sparsemax") or an `Alignment` whose queries may come one by one.
         seed: Integer seed of the dropouts, or `None`.
         dtype: Name or policy of the layers, such as "mixed_bfloat16"; the logits are float32 in any case.
         name, trainable: As in `keras.Model`.
@@ -88,7 +89,8 @@ class Transformer(SequenceModel):
         trainable=True,
     ):
         check_rate("dropout", dropout)
-        score, alignment = scores.get(score), alignments.get(alignment)
+        score, alignment = scores.get(score), alignments.get(alignment, seed)
+        check_stepwise(alignment)
         num_layers = check_positive_integer("num_layers", num_layers)
         hidden_dim = check_positive_integer("hidden_dim", hidden_dim)
         source_vocabulary_size = check_positive_integer("source_vocabulary_size", source_vocabulary_size)

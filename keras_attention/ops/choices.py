@@ -6,6 +6,7 @@ import math
 
 from keras import ops
 
+from keras_attention.ops.shapes import sizes_differ
 from keras_attention.ops.softmax import LOWEST, at_least_float32
 
 # A thread has a value of its own: so have the replicas of a `MirroredStrategy`.
@@ -33,6 +34,11 @@ class Choices:
         query with nothing to attend chooses nothing: only its digit 0 is possible.
         """
         *queries, S = scores.shape[1:]
+        if sizes_differ(scores.shape[0], self.numbers.shape[0]):
+            raise ValueError(
+                "Choices can be enumerated where the batch is the first axis of their scores. Received scores of shape "
+                f"{tuple(scores.shape)} for {self.numbers.shape[0]} rows. Don't fold other axes into the batch, or sample."
+            )
         if S is None or None in queries:
             raise ValueError(
                 "All choices can be enumerated only where it is known how many there are. Received scores of shape "

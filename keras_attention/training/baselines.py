@@ -217,6 +217,11 @@ class LearnedBaseline(Baseline):
         return ops.expand_dims(predictions, -1) if len(predictions.shape) == 1 else predictions
 
     def values(self, losses, index, predictions):
+        if index >= predictions.shape[1]:
+            raise ValueError(
+                f"The learned baseline predicts {predictions.shape[1]} losses, one for each output. Received a loss number "
+                f"{index + 1}. Add the losses of an output in one function, or take another baseline."
+            )
         baseline = ops.reshape(predictions[:, index], (-1,) + (1,) * (len(losses.shape) - 1))
         # The square of what may not be chosen, a loss of -LOWEST, would overflow.
         return ops.stop_gradient(baseline), ops.square(ops.clip(losses - baseline, -1e15, 1e15))
@@ -277,4 +282,10 @@ BASELINES = {
 
 def get_baseline(identifier):
     """The baseline that a name, a config or a `Baseline` stands for; `None` for none."""
-    return NoBaseline() if identifier is None else get_by_name(identifier, BASELINES, Baseline, "baseline")
+    baseline = NoBaseline() if identifier is None else get_by_name(identifier, BASELINES, Baseline, "baseline")
+    if baseline.built:
+        raise ValueError(
+            f"A baseline belongs to one model, whose losses it follows. Received {baseline.name!r}, which another model has. "
+            "Pass a new one to each model."
+        )
+    return baseline

@@ -45,9 +45,11 @@ class Credit:
         entropy_weight: Number; `entropy_weight · entropy` is taken off every element of every loss.
         baseline: A `Baseline`.
         predictions: What `baseline.predict` gave, one row for each example, or `None`.
+        count: Integer, rows of each example.
     """
 
-    def __init__(self, log_prob, entropy, entropy_weight, baseline, predictions):
+    def __init__(self, log_prob, entropy, entropy_weight, baseline, predictions, count=1):
+        self.count = count
         self.log_prob = log_prob
         self.entropy = entropy
         self.entropy_weight = entropy_weight
@@ -124,6 +126,8 @@ class CreditedLoss(keras.losses.Loss):
             return losses
 
         result = replaced(self.loss_object, call)(y_true, y_pred, sample_weight)
+        if self.reduction == "sum":  # over the rows of each example, too
+            result = result / credit.count
         if not objectives:
             raise ValueError(
                 f"The loss {self.name!r} must compute a value for each example in its method `call`. Received a loss whose "

@@ -1,5 +1,7 @@
 """Models with random choices, trained by REINFORCE under plain `compile` and `fit`."""
 
+import math
+import numbers
 import threading
 
 import keras
@@ -14,11 +16,16 @@ from keras_attention.training.samples import RandomChoices, get_choices
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class RecordedOutput(keras.layers.Layer):
-    """An output as it is; on the way the log-probability that belongs to it goes to the open collector."""
+    """An output as it is; on the way the log-probability that belongs to it goes to the open collector.
 
-    def __init__(self, **kwargs):
+    Args:
+        output_name: String, what the model calls the output.
+    """
+
+    def __init__(self, output_name, **kwargs):
         super().__init__(autocast=False, **kwargs)
         self.supports_masking = True
+        self.output_name = output_name
 
     def build(self, inputs_shape):
         self.built = True
@@ -33,6 +40,9 @@ class RecordedOutput(keras.layers.Layer):
 
     def compute_mask(self, inputs, previous_mask):
         return previous_mask[0] if isinstance(previous_mask, list | tuple) else previous_mask
+
+    def get_config(self):
+        return {**super().get_config(), "output_name": self.output_name}
 
 
 class Rows(keras.layers.Layer):
@@ -52,6 +62,12 @@ class Rows(keras.layers.Layer):
         return None if mask is None else ops.take(mask, inputs[1], axis=0)
 
 
+def check_entropy_weight(weight):
+    if isinstance(weight, bool) or not isinstance(weight, numbers.Real) or not math.isfinite(weight):
+        raise ValueError(f"`entropy_weight` must be a finite number. Received: {weight!r}. Pass 0.0 for none.")
+    return float(weight)
+
+
 def repeat_rows(nest, count):
     """`(B, ...)` -> `(B · count, ...)` in all tensors of a nest: each row, `count` times."""
     if count == 1:
@@ -59,10 +75,11 @@ def repeat_rows(nest, count):
     return keras.tree.map_structure(lambda leaf: None if leaf is None else ops.repeat(leaf, count, axis=0), nest)
 
 
-def record_output(outputs, log_probs):
+def record_output(inputs, outputs, log_probs):
     """The outputs of a functional graph, the first of which records `log_probs` whenever it is computed."""
+    name = keras.Model(inputs, outputs).output_names[0]
     first, *others = keras.tree.flatten(outputs)
-    return keras.tree.pack_sequence_as(outputs, [RecordedOutput()([first, log_probs]), *others])
+    return keras.tree.pack_sequence_as(outputs, [RecordedOutput(name)([first, log_probs]), *others])
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -132,18 +149,29 @@ class ReinforceModel(keras.Model):
         **kwargs,
     ):
         choices = get_choices(num_samples)
-        outputs = outputs if log_probs is None else record_output(outputs, log_probs)
+        outputs = outputs if log_probs is None else record_output(inputs, outputs, log_probs)
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
+        recorded = {layer.name: layer.output_name for layer in self.layers if isinstance(layer, RecordedOutput)}
+        self.output_names = [recorded.get(name, name) for name in self.output_names]
         self.baseline = get_baseline(baseline)
         self.choices = choices
-        self.entropy_weight = entropy_weight
+        self.entropy_weight = check_entropy_weight(entropy_weight)
         self.baseline.prepare(self.input, len(self.outputs), choices.count)
         self.rows = Rows()
         # Keras calls the model and computes its loss in two steps; each replica takes them in a thread of its own.
         self._step = threading.local()
 
+    def train_step(self, *args, **kwargs):
+        self._step.is_own = True
+        try:
+            return super().train_step(*args, **kwargs)
+        finally:
+            self._step.is_own = False
+
     def call(self, inputs, training=None, mask=None):
-        self._step.is_training = bool(training) and not is_collecting()  # as a layer of another such model: no
+        # As a layer of another model, which computes its own loss, it makes its choices once.
+        is_own = getattr(self._step, "is_own", False)
+        self._step.is_training = is_own and bool(training) and not is_collecting()
         if not self._step.is_training:
             return super().call(inputs, training=training, mask=mask)
         inputs, mask = repeat_rows((inputs, mask), self.choices.count)

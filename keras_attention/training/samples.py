@@ -21,7 +21,7 @@ class RandomChoices:
         """Raises if a call made another number of joint choices than was announced; here none was."""
 
     def credit(self, log_prob, entropy, entropy_weight, baseline, predictions):
-        return Credit(log_prob, entropy, entropy_weight, baseline, predictions)
+        return Credit(log_prob, entropy, entropy_weight, baseline, predictions, self.count)
 
     def shown(self, log_prob):
         """The row of each example that metrics see, `(B,)`: its first."""
@@ -61,6 +61,11 @@ class AllChoices:
         return ops.arange(rows, dtype="int32") % self.count
 
     def check(self, count):
+        if count == 1 < self.count:
+            raise ValueError(
+                f"Nothing can be enumerated: no choice was recorded. Received `num_samples=AllChoices({self.count})`. Give the "
+                'model a hard layer with the estimator "reinforce", or leave `num_samples` out.'
+            )
         if count != self.count:
             raise ValueError(
                 f"`AllChoices` must be told how many joint choices there are: {count}. Received: {self.count}. Pass "
@@ -93,6 +98,7 @@ class Expectation:
     """
 
     def __init__(self, log_prob, entropy, entropy_weight, count):
+        self.count = count
         self.log_prob = log_prob
         self.weight = count * ops.exp(log_prob)  # Keras takes the mean over the choices
         self.bonus = entropy_weight * entropy

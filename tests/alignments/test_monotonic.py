@@ -13,6 +13,7 @@ from keras_attention import alignments
 from keras_attention.alignments import Monotonic
 from keras_attention.alignments.monotonic import expected_alignment
 from keras_attention.layers import MultiHeadAttention, SoftAttention
+from keras_attention.models import Transformer
 from keras_attention.ops import LOWEST
 
 B, N, T, S = 2, 17, 3, 5
@@ -286,5 +287,33 @@ def test_an_alignment_that_is_not_built_says_so():
 
 @pytest.mark.parametrize(("noise", "error"), [(-0.5, ValueError), (np.nan, ValueError), ("1", TypeError)])
 def test_a_noise_that_is_no_deviation_is_refused(noise, error):
-    with pytest.raises(error, match=rf"`noise` must be a number of 0 or more. Received: '?{noise}"):
+    with pytest.raises(error, match=rf"`noise` must be a finite number of 0 or more. Received: '?{noise}"):
         Monotonic(noise=noise)
+
+
+def test_with_a_cache_it_is_refused():
+    attention = MultiHeadAttention(num_heads=2, key_dim=5, alignment="monotonic")
+    inputs = ops.ones((2, 3, 7))
+    attention(inputs, inputs)
+    with pytest.raises(ValueError, match="The alignment Monotonic needs all queries at once"):
+        attention(inputs[:, :1], inputs[:, :1], cache=attention.empty_cache(2, 3), cache_index=0)
+    with pytest.raises(ValueError, match="The alignment Monotonic needs all queries at once"):
+        Transformer(11, num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=8, alignment="monotonic")
+
+
+def test_scores_in_double_precision_have_noise():
+    scores = ops.convert_to_tensor(np.zeros((3, 5)), "float64")
+    assert keras.backend.standardize_dtype(Monotonic(seed=1)(scores, training=True).dtype) == "float64"
+
+
+@pytest.mark.parametrize("kind", [SoftAttention, lambda **options: MultiHeadAttention(2, 5, **options)])
+@pytest.mark.parametrize("name", ["monotonic", "sampled"])
+def test_a_named_alignment_draws_by_the_seed_of_its_layer(kind, name):
+    inputs = ops.convert_to_tensor(normal(2, 3, 7))
+    results = []
+    for seed in (1, 1, 2):
+        keras.utils.set_random_seed(5)
+        layer = kind(alignment=name, seed=seed)
+        results.append(to_numpy(layer(ops.zeros_like(inputs), inputs, training=True)))  # all positions alike
+    np.testing.assert_array_equal(results[0], results[1])
+    assert (results[0] != results[2]).any()

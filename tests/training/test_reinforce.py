@@ -206,6 +206,36 @@ def test_metrics_see_the_most_probable_of_all_choices():
     assert float(results["value"]) == -2.0
 
 
+@pytest.mark.parametrize("num_samples", [2, AllChoices(S)], ids=["samples", "all"])
+def test_a_sum_over_the_batch_counts_each_example_once(num_samples):
+    losses = []
+    for samples in (1, num_samples):
+        model, _ = one_choice(num_samples=samples, rows=2 if samples == 2 else 1)
+        model.compile(keras.optimizers.SGD(0.0), keras.losses.MeanSquaredError(reduction="sum"))
+        losses.append(float(np.ravel(model.train_on_batch(np.full((1, S), 3.0), np.zeros((1, 1))))[0]))
+    np.testing.assert_allclose(losses, [9.0, 9.0], rtol=FLOAT32)
+
+
+def test_outputs_keep_their_names_beside_recorded_log_probabilities(tmp_path):
+    inputs = keras.Input((S,))
+    first, second = keras.layers.Dense(1, name="first")(inputs), keras.layers.Dense(1, name="second")(inputs)
+    log_probs = keras.layers.Dense(1, name="log_probs")(inputs)
+    model = ReinforceModel(inputs, [first, second], log_probs=log_probs)
+    model.save(tmp_path / "model.keras")
+    for each in (model, keras.saving.load_model(tmp_path / "model.keras")):
+        assert each.output_names == ["first", "second"]
+        each.compile("sgd", {"first": "mse", "second": "mse"})
+        each.train_on_batch(np.ones((2, S)), {"first": np.ones((2, 1)), "second": np.ones((2, 1))})
+
+
+def test_a_model_with_several_samples_is_a_layer_that_makes_one_choice():
+    model, _ = one_choice(num_samples=2)
+    values = keras.Input((S,))
+    outer = keras.Model(values, keras.layers.Dense(1)(model(values)))
+    outer.compile("sgd", "mse")
+    outer.train_on_batch(np.ones((1, S)), np.zeros((1, 1)))
+
+
 # === One step by hand ===
 
 
@@ -274,6 +304,33 @@ def test_the_mean_of_many_gradients_is_right_for_reinforce_and_wrong_for_straigh
 # === What is refused ===
 
 
+def test_choices_that_nobody_records_cannot_be_enumerated():
+    model, _ = one_choice(estimator="straight_through", num_samples=AllChoices(S))
+    model.compile("sgd", linear_loss)
+    with pytest.raises(ValueError, match=r"no choice was recorded\. Received `num_samples=AllChoices\(3\)`"):
+        model.train_on_batch(np.ones((1, S)), np.zeros((1, 1)))
+
+
+def test_a_baseline_belongs_to_one_model():
+    baseline = MovingAverage()
+    one_choice(baseline)
+    with pytest.raises(ValueError, match="A baseline belongs to one model"):
+        one_choice(baseline)
+
+
+@pytest.mark.parametrize("weight", ["0.1", None, float("nan")])
+def test_an_entropy_weight_that_is_no_number_is_refused(weight):
+    with pytest.raises(ValueError, match=r"`entropy_weight` must be a finite number\. Received: "):
+        one_choice(entropy_weight=weight)
+
+
+def test_more_losses_than_predictions_are_refused():
+    model, _ = one_choice("learned")
+    model.compile("sgd", [["mse", "mae"]])
+    with pytest.raises(ValueError, match=r"predicts 1 losses, .* Received a loss number 2"):
+        model.train_on_batch(np.ones((1, S)), np.zeros((1, 1)))
+
+
 def test_a_loss_that_returns_a_scalar_is_refused():
     model, _ = one_choice()
     model.compile("sgd", lambda y_true, y_pred: ops.mean(y_pred))
@@ -307,7 +364,7 @@ def test_one_sample_has_no_others_to_be_compared_with():
 
 
 def test_an_unknown_baseline_is_named_with_the_known_ones():
-    with pytest.raises(ValueError, match=r'Unknown baseline: "mean". Known: "learned", "leave_one_out"'):
+    with pytest.raises(ValueError, match=r'Unknown baseline: "mean". Known: "by_choice", "learned", "leave_one_out"'):
         one_choice("mean")
 
 
