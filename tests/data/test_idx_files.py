@@ -58,7 +58,11 @@ def test_a_malformed_file_is_named(content, message, tmp_path):
         read_idx(path)
 
 
-@pytest.mark.parametrize("content", [PAIR, gzip.compress(PAIR)[:-9], b"\x1f\x8b\x08\x00" + b"\xff" * 30])
+@pytest.mark.parametrize(
+    "content",
+    [PAIR, gzip.compress(PAIR)[:-9], b"\x1f\x8b\x08\x00" + b"\xff" * 30],
+    ids=["not_compressed", "cut_off", "no_stream"],
+)
 def test_a_damaged_gzip_file_is_named(content, tmp_path):
     path = tmp_path / "digits.gz"
     path.write_bytes(content)
