@@ -1,5 +1,7 @@
 """Softmax over the last axis under a mask: float32 inside, zeros where nothing may be attended."""
 
+import math
+
 import keras
 from keras import ops
 
@@ -16,6 +18,15 @@ def at_least_float32(tensor):
 def mask_scores(scores, mask=None):
     """`scores (..., T, S)` with LOWEST wherever `mask` is False. Selected, not added: no sum can overflow."""
     return scores if mask is None else ops.where(mask, scores, LOWEST)
+
+
+def softmax(scores):
+    """`keras.ops.softmax` over the last axis, for any number of axes: oneDNN in TensorFlow takes no more than five."""
+    if len(scores.shape) <= 5:
+        return ops.softmax(scores, axis=-1)
+    *leading, S = ops.shape(scores)
+    rows = ops.reshape(scores, (math.prod(leading), S))
+    return ops.reshape(ops.softmax(rows, axis=-1), (*leading, S))
 
 
 def masked_softmax(scores, mask=None):
@@ -37,7 +48,7 @@ def masked_softmax(scores, mask=None):
     """
     weights = at_least_float32(scores)
     is_single = scores.shape[-1] == 1  # Keras warns of a softmax over one position
-    weights = ops.ones_like(weights) if is_single else ops.softmax(mask_scores(weights, mask), axis=-1)
+    weights = ops.ones_like(weights) if is_single else softmax(mask_scores(weights, mask))
     if mask is not None:
         weights = ops.where(mask, weights, 0.0)  # a fully masked row becomes zeros, not 1/S
     return ops.cast(weights, scores.dtype)
