@@ -55,6 +55,9 @@ def spread_weights(sample_weight, targets):
     if sample_weight is None:
         return None
     sample_weight = ops.convert_to_tensor(sample_weight, dtype="float32")
+    if len(targets.shape) == 2 and getattr(sample_weight.shape, "rank", 0) is None:
+        # TensorFlow forgets the rank once a compiled model has met weights of examples and weights of tokens.
+        sample_weight = ops.reshape(sample_weight, (ops.shape(targets)[0], -1))  # (B, 1) or (B, T)
     for axis in range(len(sample_weight.shape), len(targets.shape)):
         sample_weight = ops.expand_dims(sample_weight, axis)
     # A copy, since Keras multiplies it in place on torch, which fails on a broadcast view.

@@ -175,6 +175,19 @@ def test_weight_of_each_example_holds_for_all_of_its_tokens():
     assert float(mean(targets, logits, sample_weight=np.array([0.0, 1.0, 2.0]))) == pytest.approx(np.log(5.0), rel=1e-6)
 
 
+def test_a_compiled_model_takes_weights_of_examples_and_then_of_tokens():
+    inputs = keras.Input((3,))
+    logits = keras.layers.Reshape((3, 5))(keras.layers.Dense(15)(inputs))
+    model = keras.Model(inputs, logits)
+    model.compile("sgd", SmoothedCrossentropy())
+    x, y, weights = np.ones((7, 3), "float32"), np.ones((7, 3), "int32"), np.arange(7.0, dtype="float32")
+    values = [
+        model.evaluate(x, y, sample_weight=each, batch_size=7, verbose=0)
+        for each in (weights, np.repeat(weights[:, None], 3, axis=1), weights)
+    ]
+    np.testing.assert_allclose(values[1:], values[0], rtol=1e-6)
+
+
 def test_config_round_trip():
     loss = SmoothedCrossentropy(0.1, reduction="sum", name="translation")
     config = keras.losses.serialize(loss)
