@@ -149,6 +149,11 @@ class LeaveOneOut(Baseline):
         return ops.reshape(others, ops.shape(losses)), 0.0
 
 
+def squared_errors(losses, predictions):
+    """`(losses - predictions)²`, up to 1e30: the square of what may not be chosen, a loss of -LOWEST, would overflow."""
+    return ops.square(ops.clip(losses - predictions, -1e15, 1e15))
+
+
 def default_network(inputs, num_losses):
     """A perceptron with 32 hidden units on the means of the model's inputs over all axes but the batch and the last."""
     features = []
@@ -223,8 +228,7 @@ class LearnedBaseline(Baseline):
                 f"{index + 1}. Add the losses of an output in one function, or take another baseline."
             )
         baseline = ops.reshape(predictions[:, index], (-1,) + (1,) * (len(losses.shape) - 1))
-        # The square of what may not be chosen, a loss of -LOWEST, would overflow.
-        return ops.stop_gradient(baseline), ops.square(ops.clip(losses - baseline, -1e15, 1e15))
+        return ops.stop_gradient(baseline), squared_errors(losses, baseline)
 
     def get_config(self):
         network = None if self.network is None else keras.saving.serialize_keras_object(self.network)
@@ -267,9 +271,7 @@ class ChoiceBaseline(Baseline):
         log_probs, predictions = ops.reshape(log_probs, axes), ops.reshape(predictions, axes)
         # (loss - prediction[c]) · log p(c), of which `loss · log p(c)` is what a baseline of zero leaves.
         control = -ops.sum(ops.stop_gradient(predictions) * log_probs, axis=-1)
-        # The square of what may not be chosen, a loss of -LOWEST, would overflow.
-        differences = ops.clip(ops.expand_dims(losses, -1) - predictions, -1e15, 1e15)
-        return 0.0, control + ops.mean(ops.square(differences), axis=-1)
+        return 0.0, control + ops.mean(squared_errors(ops.expand_dims(losses, -1), predictions), axis=-1)
 
 
 BASELINES = {
