@@ -14,6 +14,7 @@ from keras_attention.data.point_files import read_points, write_points
 from keras_attention.data.points import point_batches, point_dataset
 from keras_attention.data.subwords import SubwordTokenizer
 from keras_attention.data.text import CharacterTokenizer, Tokenizer
+from keras_attention.data.words import WordTokenizer
 
 __all__ = [
     "CharacterTokenizer",
@@ -30,6 +31,7 @@ __all__ = [
     "TranslatedDigits",
     "Tsp",
     "TspConfig",
+    "WordTokenizer",
     "ascending_orders",
     "convex_hulls",
     "delaunay_triangulations",
