@@ -8,6 +8,9 @@ from keras_attention.data.builders.point_sets import PointsConfig
 from keras_attention.data.builders.sorting import Sorting, ascending_orders
 from keras_attention.data.builders.translated_digits import TranslatedDigits, load_digits
 from keras_attention.data.builders.tsp import PyVRP, Tsp, TspConfig, shortest_tours
+from keras_attention.data.document_batches import evaluation_document_batches, training_document_batches
+from keras_attention.data.document_folders import Documents, load_documents
+from keras_attention.data.documents import DocumentTokenizer
 from keras_attention.data.idx_files import read_idx
 from keras_attention.data.pairs import evaluation_batches, training_batches
 from keras_attention.data.point_files import read_points, write_points
@@ -20,6 +23,8 @@ __all__ = [
     "CharacterTokenizer",
     "ConvexHull",
     "Delaunay",
+    "DocumentTokenizer",
+    "Documents",
     "LocalizedDates",
     "LocalizedDatesConfig",
     "ParallelText",
@@ -36,7 +41,9 @@ __all__ = [
     "convex_hulls",
     "delaunay_triangulations",
     "evaluation_batches",
+    "evaluation_document_batches",
     "load_digits",
+    "load_documents",
     "load_parallel_text",
     "point_batches",
     "point_dataset",
@@ -44,5 +51,6 @@ __all__ = [
     "read_points",
     "shortest_tours",
     "training_batches",
+    "training_document_batches",
     "write_points",
 ]

@@ -58,15 +58,20 @@ def training_batches(
     source, target = read_tokens(
         pairs, source_tokenizer, target_tokenizer, batch_size, max_source_length, max_target_length
     )
-    seed = random.randrange(2**31) if seed is None else seed
     lengths = tf.maximum(source.row_lengths(), target.row_lengths())  # (N,)
+    return pad_rows(rows_of_epochs(lengths, batch_size, seed, epoch), source, target)
+
+
+def rows_of_epochs(lengths, batch_size, seed, epoch):
+    """Batches of row numbers whose lengths are similar, in another order at every pass or at every value of `epoch`."""
+    seed = random.randrange(2**31) if seed is None else seed
     if epoch is None:
         epochs = tf.data.Dataset.random(seed, rerandomize_each_iteration=True).take(1)
     else:
         epochs = tf.data.Dataset.range(1).map(lambda _: tf.cast(epoch, tf.int64))
     batches = epochs.flat_map(lambda number: rows_of_epoch(number, lengths, batch_size, seed))
-    number_of_batches = math.ceil(int(source.nrows()) / batch_size)
-    return pad_rows(batches.apply(tf.data.experimental.assert_cardinality(number_of_batches)), source, target)
+    number_of_batches = math.ceil(lengths.shape[0] / batch_size)
+    return batches.apply(tf.data.experimental.assert_cardinality(number_of_batches))
 
 
 def rows_of_epoch(number, lengths, batch_size, seed):

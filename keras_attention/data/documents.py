@@ -1,0 +1,141 @@
+"""Documents: texts that are cut into paragraphs, sentences and words inside the graph.
+
+Letters in shapes: P paragraphs, L sentences (lines), W words of a sentence.
+"""
+
+import tensorflow as tf
+
+from keras_attention.data.pairs import check_size, check_tokenizer
+from keras_attention.data.text import as_texts
+
+SENTENCE_END = r"""[.!?]+["'”’)\]]*[\s\p{Z}]+|[\r\n]+"""
+PARAGRAPH_END = r"\n[\s\p{Z}]*\n"
+LEVELS = ("word", "sentence", "paragraph")
+SEPARATOR = "\x1e"  # the control character "record separator"
+
+
+class DocumentTokenizer(tf.Module):
+    """Tokeniser of documents, for models that read words in sentences: raw text in, nested ids out.
+
+    `"Good! I like it.\\n\\nSee it."`  ->  with the levels word, sentence and paragraph
+    `[[["good", "!"], ["i", "like", "it", "."]], [["see", "it", "."]]]`
+
+    A sentence ends at a line break, and behind `.`, `!` and `?` that white space follows; quotation marks and brackets
+    that close go with it. The rule knows no abbreviations: "Mr. Smith" is cut after the point. A paragraph ends at an
+    empty line. What has no token is dropped, sentences as well as paragraphs; a document may be empty.
+
+    Args:
+        tokenizer: `Tokenizer` of sentences, such as a `WordTokenizer`.
+        levels: The levels of the model from below: "word", and after it "sentence", "paragraph" or both.
+        max_words, max_sentences, max_paragraphs: Integer or None, how many of them the first of the wider level may
+            have: the rest of a longer one is cut off. None is no limit.
+        sentence_end: Regular expression (RE2) of what ends a sentence; it stays with the sentence. Of texts with one
+            sentence a line pass `r"\\n"`.
+
+    Attributes:
+        vocabulary_size: Integer, that of the tokeniser.
+
+    Raises:
+        TypeError: `tokenizer` lacks the methods of one.
+        ValueError: Other levels or another order, a limit that is not a positive integer or is one of a level that is
+            not there, a regular expression that RE2 can't read.
+
+    Example:
+        >>> words = WordTokenizer(["good", "it", "like", "see", "."])
+        >>> tokenizer = DocumentTokenizer(words, max_words=3)
+        >>> tokenizer.tokenize(["Good. I like it.", ""])
+        <tf.RaggedTensor [[[4, 8], [3, 6, 5]], []]>
+        >>> tokenizer.split(["Good. I like it.", ""])
+        <tf.RaggedTensor [[[b'good', b'.'], [b'i', b'like', b'it']], []]>
+    """
+
+    def __init__(
+        self,
+        tokenizer,
+        levels=("word", "sentence"),
+        max_words=None,
+        max_sentences=None,
+        max_paragraphs=None,
+        sentence_end=SENTENCE_END,
+        name=None,
+    ):
+        super().__init__(name=name)
+        check_tokenizer("tokenizer", tokenizer)
+        self.tokenizer = tokenizer
+        self.levels = tuple(levels)
+        self.max_words = max_words
+        self.max_sentences = max_sentences
+        self.max_paragraphs = max_paragraphs
+        self.sentence_end = sentence_end
+        check_levels(self.levels)
+        check_limits(self.levels, self._limits())
+        check_pattern(sentence_end)
+
+    @property
+    def vocabulary_size(self):
+        return self.tokenizer.vocabulary_size
+
+    def tokenize(self, texts):
+        """Strings `(B,)` -> `tf.RaggedTensor` of int32 ids, `(B, None, None)` for words in sentences."""
+        return self._nested(texts, self.tokenizer.tokenize)
+
+    def split(self, texts):
+        """The tokens that `tokenize` gives the ids of: the words of the text where the tokeniser can `split`."""
+        return self._nested(texts, getattr(self.tokenizer, "split", self._token_strings))
+
+    def _token_strings(self, texts):
+        ids = self.tokenizer.tokenize(texts)
+        return ids.with_flat_values(self.tokenizer.token_strings(ids.flat_values))
+
+    def _limits(self):
+        return {"word": self.max_words, "sentence": self.max_sentences, "paragraph": self.max_paragraphs}
+
+    def _nested(self, texts, rows_of):
+        """`["a b. c", ""]`, `split`  ->  `[[["a", "b", "."], ["c"]], []]`"""
+        ends = {"sentence": self.sentence_end, "paragraph": PARAGRAPH_END}
+        limits = self._limits()
+        levels = self.levels[1:]
+        texts, pieces = as_texts(texts), {}
+        for level in reversed(levels):
+            pieces[level] = pieces_of(texts, ends[level])  # (N, None)
+            texts = pieces[level].flat_values
+        rows = rows_of(texts)[:, : limits["word"]]  # (N, None)
+        for level in levels:
+            has_tokens = pieces[level].with_values(rows.row_lengths() > 0)
+            rows = tf.ragged.boolean_mask(pieces[level].with_values(rows), has_tokens)[:, : limits[level]]
+        return rows
+
+
+def pieces_of(texts, end):
+    """`["a. b", ""]`, `SENTENCE_END`  ->  `[["a. ", "b"], [""]]`, a ragged tensor"""
+    texts = tf.strings.regex_replace(texts, SEPARATOR, " ")
+    return tf.strings.split(tf.strings.regex_replace(texts, end, rf"\0{SEPARATOR}"), SEPARATOR)
+
+
+def check_levels(levels):
+    if levels[:1] != ("word",) or levels != tuple(level for level in LEVELS if level in levels):
+        raise ValueError(
+            '`levels` must be "word", then "sentence", "paragraph" or both, in this order. '
+            f'Received levels={levels}. Pass such as ("word", "sentence").'
+        )
+
+
+def check_limits(levels, limits):
+    for level, limit in limits.items():
+        if limit is not None:
+            check_size(f"max_{level}s", limit)
+            if level not in levels:
+                raise ValueError(
+                    f"`max_{level}s` needs the level {level!r}. Received max_{level}s={limit} and levels={levels}. Leave "
+                    "it out or add the level."
+                )
+
+
+def check_pattern(pattern):
+    try:
+        tf.strings.regex_replace([""], pattern, "")
+    except (tf.errors.InvalidArgumentError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"`sentence_end` must be a regular expression as RE2 reads it. Received {pattern!r}: {error}. RE2 has no "
+            "look-ahead and no references back."
+        ) from error

@@ -1,0 +1,85 @@
+import shutil
+
+import numpy as np
+import pytest
+
+from keras_attention.data import load_documents
+
+FILES = {"pos/b.txt": "Good.\nVery.", "pos/a.txt": "Grün", "neg/c.txt": "", "ok/d.txt": "So so."}
+
+
+def write(root, files):
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return root
+
+
+@pytest.fixture
+def folder(tmp_path):
+    other = {"README.md": "no class", "pos/notes.md": "no text", "pos/.a.txt": "hidden", ".git/x.txt": "hidden"}
+    return write(tmp_path / "reviews", FILES | other)
+
+
+def test_class_folders_are_read_in_alphabetic_order(folder):
+    texts, labels, class_names, names = load_documents(folder)
+    assert texts == ["", "So so.", "Grün", "Good.\nVery."]
+    assert labels.dtype == "int32"
+    assert labels.tolist() == [0, 1, 2, 2]
+    assert class_names == ["neg", "ok", "pos"]
+    assert names == ["c.txt", "d.txt", "a.txt", "b.txt"]
+
+
+@pytest.mark.parametrize("around", [False, True], ids=["classes at the top", "one folder around them"])
+def test_zip_file_gives_the_same(folder, tmp_path, around):
+    base = {"base_dir": folder.name} if around else {}
+    path = shutil.make_archive(tmp_path / "packed", "zip", folder.parent if around else folder, **base)
+    for read, expected in zip(load_documents(path), load_documents(str(folder)), strict=True):
+        np.testing.assert_array_equal(read, expected)
+
+
+def test_one_folder_around_the_classes_is_looked_into(folder):
+    assert load_documents(folder.parent).class_names == ["neg", "ok", "pos"]
+
+
+def test_documents_are_chosen_by_row(folder):
+    documents = load_documents(folder)
+    chosen = documents.where([name in ("a.txt", "d.txt") for name in documents.names])
+    assert (chosen.texts, chosen.labels.tolist(), chosen.names) == (["So so.", "Grün"], [1, 2], ["d.txt", "a.txt"])
+    assert chosen.class_names == documents.class_names
+    assert documents.where([False] * 4).texts == []
+
+
+def test_missing_folder_raises(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"There is no folder .*none\. Pass one of class folders"):
+        load_documents(tmp_path / "none")
+    with pytest.raises(FileNotFoundError, match=r"none\.zip"):
+        load_documents(tmp_path / "none.zip")
+
+
+def test_folder_without_class_folders_raises(tmp_path):
+    with pytest.raises(ValueError, match=r"must have a folder for each class, two or more\. Received \[\]"):
+        load_documents(tmp_path)
+    with pytest.raises(ValueError, match=r"two or more\. Received \[\]"):
+        load_documents(write(tmp_path, {"pos/a.txt": "a"}))
+
+
+def test_empty_class_folder_raises(folder):
+    (folder / "bad").mkdir()
+    with pytest.raises(ValueError, match=r"must have a \.txt file\. Received none in 'bad'"):
+        load_documents(folder)
+
+
+def test_file_in_another_encoding_raises_and_can_be_read_with_it(tmp_path):
+    write(tmp_path, {"neg/a.txt": "ok", "pos/b.txt": "grün".encode("latin-1")})
+    with pytest.raises(ValueError, match=r"b\.txt must be in utf-8\. Received .* can't decode byte 0xfc.* `encoding`"):
+        load_documents(tmp_path)
+    assert load_documents(tmp_path, encoding="latin-1").texts == ["ok", "grün"]
+
+
+def test_damaged_zip_file_raises(tmp_path, folder):
+    path = tmp_path / "packed.zip"
+    path.write_bytes(b"no zip")
+    with pytest.raises(ValueError, match=r"packed\.zip is not a whole zip file .* Copy it again"):
+        load_documents(path)
