@@ -106,22 +106,43 @@ def export(
     check_tokenizers(signatures, source_tokenizer, target_tokenizer)
     check_vocabularies(model, source_tokenizer, target_tokenizer)
     limits = row_limits(max_source_length, max_length)
+    signatures = {name: (keyword_function(function, limits), inputs) for name, (function, inputs) in signatures.items()}
+    if source_tokenizer is None:
+        return write_version(model, path, signatures, version, warm_up_requests)
+
+    def on_text(endpoints):
+        argument = source_argument(signatures)
+        return text_signatures(endpoints, argument, source_tokenizer, target_tokenizer, max_source_length)
+
+    tokenizers = (source_tokenizer, target_tokenizer)
+    return write_version(model, path, signatures, version, warm_up_requests, on_text, tokenizers)
+
+
+def write_version(model, path, signatures, version, warm_up_requests, on_text=None, tokenizers=()):
+    """Writes the version, prepared beside its place, and returns its folder.
+
+    Args:
+        model: Keras model, whose weights are saved.
+        path, version, warm_up_requests: As in `export`.
+        signatures: Dict `{name: (function of the dict {argument: tensor}, {argument: keras.KerasTensor})}`.
+        on_text: `None`, or a function of `{name: endpoint}` of the signatures written so far, which returns those around
+            them, `{name: (function of the dict {argument: strings (B,)}, list of the arguments)}`.
+        tokenizers: The tokenisers that these call, whose tables are saved.
+    """
     path = os.path.abspath(path)
     target = os.path.join(path, str(free_version(path, version)))
     with new_folder(target) as folder:
         archive = keras.export.ExportArchive()
         archive.track(model)
         endpoints = {
-            name: archive.add_endpoint(name, keyword_function(function, limits), [tensor_specs(inputs)])
+            name: archive.add_endpoint(name, function, [tensor_specs(inputs)])
             for name, (function, inputs) in signatures.items()
         }
-        if source_tokenizer is not None:
-            archive.track(source_tokenizer)
-            archive.track(target_tokenizer)
-            around = (source_argument(signatures), source_tokenizer, target_tokenizer, max_source_length)
-            for name, (function, arguments) in text_signatures(endpoints, *around).items():
-                specs = {argument: tf.TensorSpec((None,), "string", name=argument) for argument in arguments}
-                archive.add_endpoint(name, function, [specs])
+        for tokenizer in tokenizers:
+            archive.track(tokenizer)
+        for name, (function, arguments) in (on_text(endpoints) if on_text else {}).items():
+            specs = {argument: tf.TensorSpec((None,), "string", name=argument) for argument in arguments}
+            archive.add_endpoint(name, function, [specs])
         archive.write_out(folder, verbose=False)
         if warm_up_requests is not None:
             write_warm_up_requests(folder, warm_up_requests)
