@@ -1,8 +1,10 @@
 """Steps three and four, and the layers that attention is built into."""
 
+from keras_attention.layers.attention_pooling import AttentionPooling
 from keras_attention.layers.feed_forward import FeedForward
 from keras_attention.layers.glimpse_sensor import GlimpseSensor
 from keras_attention.layers.hard_attention import HardAttention
+from keras_attention.layers.hierarchical_attention import HierarchicalAttention
 from keras_attention.layers.learned_position_embedding import LearnedPositionEmbedding
 from keras_attention.layers.multi_head_attention import MultiHeadAttention
 from keras_attention.layers.pointer import Pointer
@@ -13,9 +15,11 @@ from keras_attention.layers.transformer_decoder_block import TransformerDecoderB
 from keras_attention.layers.transformer_encoder_block import TransformerEncoderBlock
 
 __all__ = [
+    "AttentionPooling",
     "FeedForward",
     "GlimpseSensor",
     "HardAttention",
+    "HierarchicalAttention",
     "LearnedPositionEmbedding",
     "MultiHeadAttention",
     "Pointer",

@@ -202,6 +202,7 @@ _POINTER_NETWORK = {
 }
 # As its config, of which every call of `make` gets a layer of its own.
 _GLIMPSE = keras.saving.serialize_keras_object(layers.SoftAttention("concat"))
+_CONVOLUTION = keras.saving.serialize_keras_object(keras.layers.Conv1D(11, 3, padding="same"))
 
 CASES = (
     Case(scores.DotScore, **_SCORE),
@@ -289,6 +290,24 @@ CASES = (
         **_POINTER,
     ),
     Case(
+        layers.AttentionPooling,
+        {"units": 13},
+        inputs={"inputs": "BSD"},
+        output="BD",
+        weights="BS",
+        masks={"mask": "S"},
+        is_context=True,
+    ),
+    Case(
+        layers.HierarchicalAttention,
+        {"encoders": {"word": _CONVOLUTION}, "units": 13},
+        inputs={"inputs": "BTSD"},
+        output="BE",
+        weights={"word": "BTS", "sentence": "BT"},
+        masks={"mask": "TS"},
+        is_context=True,
+    ),
+    Case(
         layers.GlimpseSensor,
         {"size": 11, "num_scales": 2, "scale_factor": 3},
         inputs={"images": "BSTN", "locations": "BY"},
@@ -373,6 +392,22 @@ CASES = (
         output="BV",
         output_type="float32",
         without_gradient=("prediction",),
+    ),
+    Case(
+        models.HierarchicalClassifier,
+        {
+            "vocabulary_size": 29,
+            "num_classes": 19,
+            "embedding_dim": 7,
+            "encoder": {"word": "gru"},
+            "hidden_dim": 14,
+            "dropout": 0.25,
+        },
+        inputs={"ids": "BTS"},
+        output="BV",
+        masks={"ids": "TS"},
+        vocabularies={"ids": 29},
+        output_type="float32",
     ),
     Case(training.ChoiceBaseline),
     Case(training.LearnedBaseline, {"network": None}),

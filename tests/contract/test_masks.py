@@ -107,7 +107,8 @@ def test_masked_positions_have_weight_zero(case, name):
     axes = keras.tree.flatten(case.weights)
     for array, letters in zip(keras.tree.flatten(weights), axes, strict=True):
         if letters.endswith(case.masks[name]):
-            mask = masks[name].reshape(SIZES["B"], *(1,) * (array.ndim - 2), -1)
+            mask = masks[name]
+            mask = mask.reshape(SIZES["B"], *(1,) * (array.ndim - mask.ndim), *mask.shape[1:])
             assert not np.where(mask, 0.0, array).any()
 
 

@@ -1,0 +1,145 @@
+"""Attention pooling: one vector for a sequence, its positions weighted by what a learned vector looks for."""
+
+import keras
+from keras import ops
+
+from keras_attention import alignments
+from keras_attention.layers.attention_layer import build_part
+from keras_attention.ops.initializers import fresh
+from keras_attention.ops.lookup import config_of
+from keras_attention.ops.masks import as_mask, check_padding_mask
+from keras_attention.ops.shapes import (
+    check_known_width,
+    check_not_ragged,
+    check_positive_integer,
+    check_rank,
+    check_rate,
+)
+from keras_attention.ops.softmax import at_least_float32
+
+
+def pooling_scores(inputs, kernel, bias, vector):
+    """`scores[s] = vector · tanh(inputs[s] · kernel + bias)`: `(..., S, D)` -> `(..., S)`."""
+    hidden = ops.tanh(ops.matmul(inputs, kernel) + bias)  # (..., S, U), eq. (5)
+    return ops.matmul(hidden, vector)  # (..., S)
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class AttentionPooling(keras.layers.Layer):
+    """One vector for a sequence: the sum of its positions, weighted by attention with a learned query.
+
+        hidden[s] = tanh(inputs[s] · kernel + bias)
+        scores[s] = vector · hidden[s]
+        weights   = alignment(scores, mask)
+        output    = sum over s of weights[s] · inputs[s]
+
+    In the paper `inputs` is h_it, `hidden` is u_it, `vector` is the context vector u_w, `weights` is α_it and `output` is
+    s_i.
+
+    Args:
+        units: Integer, size U of the hidden layer. `None` takes the width of the inputs.
+        alignment: A name ("entmax", "monotonic", "sampled", "softmax", "sparsemax") or an `Alignment`; the scores of a
+            sequence are its one query, `(..., 1, S)`.
+        dropout: Float in [0, 1), fraction of the weights dropped in training.
+        kernel_initializer: Initializer of the kernel and of the vector.
+        bias_initializer: Initializer of the bias.
+        seed: Integer seed of the dropout and of an alignment that is named and draws, or `None`.
+
+    Call arguments:
+        inputs: Float tensor of shape `(B, ..., S, D)`. Every axis left of the last two is batch.
+        mask: Boolean tensor `(B, ..., S)`, True = a real position. The implicit Keras mask of the inputs is used when it
+            is not given; masks get lost in plain arithmetic and in convolutions, so pass it by hand when in doubt.
+        return_attention_scores: Boolean. Also return the attention weights (the name is the one of Keras).
+        training: Boolean, whether dropout is active.
+
+    Returns:
+        `output` of shape `(B, ..., D)`, or `(output, weights)` with the weights `(B, ..., S)` before dropout. A sequence
+        of nothing but padding gets zero weights and a zero vector. The mask ends here.
+
+    Raises:
+        ValueError: If the mask does not fit, or a name is unknown.
+
+    Example:
+        >>> pooling = AttentionPooling(units=13)
+        >>> output, weights = pooling(keras.ops.ones((2, 3, 5, 7)), return_attention_scores=True)
+        >>> output.shape, weights.shape
+        ((2, 3, 7), (2, 3, 5))
+
+    References:
+        Yang, Yang, Dyer, He, Smola and Hovy, 2016, eq. (5) to (7), https://aclanthology.org/N16-1174.
+    """
+
+    def __init__(
+        self,
+        units=None,
+        alignment="softmax",
+        dropout=0.0,
+        kernel_initializer="glorot_uniform",
+        bias_initializer="zeros",
+        seed=None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        check_rate("dropout", dropout)
+        self.supports_masking = True
+        self.units = None if units is None else check_positive_integer("units", units)
+        self.alignment = alignments.get(alignment, seed)
+        self.dropout = dropout
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.bias_initializer = keras.initializers.get(bias_initializer)
+        self.seed = seed
+        self.dropout_layer = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy)
+
+    def build(self, inputs_shape):
+        check_rank("inputs", inputs_shape, 3, "(B, ..., S, D)")
+        check_known_width("inputs", inputs_shape)
+        *batch, S, D = inputs_shape
+        units = self.units or D
+        # Without autocast the scores stay in full precision under mixed policies.
+        self.kernel = self.add_weight(
+            name="kernel", shape=(D, units), initializer=fresh(self.kernel_initializer), autocast=False
+        )
+        self.bias = self.add_weight(name="bias", shape=(units,), initializer=self.bias_initializer, autocast=False)
+        self.vector = self.add_weight(
+            name="vector", shape=(units,), initializer=fresh(self.kernel_initializer), autocast=False
+        )
+        build_part(self.alignment, (*batch, 1, S))
+        self.built = True
+
+    def call(self, inputs, mask=None, return_attention_scores=False, training=None):
+        check_not_ragged(inputs=inputs)
+        mask = as_mask(mask)
+        check_padding_mask("mask", mask, inputs.shape)
+        if mask is not None:
+            inputs = ops.where(mask[..., None], inputs, 0)  # a weight of zero does not silence NaN
+        scores = pooling_scores(*map(at_least_float32, (inputs, self.kernel, self.bias, self.vector)))
+        row_mask = None if mask is None else mask[..., None, :]
+        weights = self.alignment(scores[..., None, :], mask=row_mask, training=training)[..., 0, :]  # (..., S), eq. (6)
+        weights = ops.cast(weights, inputs.dtype)
+        dropped = self.dropout_layer(weights, training=training)
+        output = ops.einsum("...s,...sd->...d", dropped, inputs)  # (..., D), eq. (7)
+        return (output, weights) if return_attention_scores else output
+
+    def compute_output_shape(self, inputs_shape):
+        return (*inputs_shape[:-2], inputs_shape[-1])
+
+    def compute_output_spec(self, inputs, mask=None, return_attention_scores=False, training=None):
+        output = keras.KerasTensor(self.compute_output_shape(inputs.shape), dtype=self.compute_dtype)
+        if not return_attention_scores:
+            return output
+        return output, keras.KerasTensor(inputs.shape[:-1], dtype=self.compute_dtype)
+
+    def compute_mask(self, inputs, previous_mask):
+        """None: the positions are summed up."""
+        return None
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "units": self.units,
+            "alignment": config_of(self.alignment),
+            "dropout": self.dropout,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
+            "seed": self.seed,
+        }

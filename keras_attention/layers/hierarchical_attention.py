@@ -1,0 +1,296 @@
+"""Hierarchical attention: attention pooling level by level, words to sentences, sentences to a document."""
+
+import inspect
+import math
+
+import keras
+from keras import ops
+
+from keras_attention import alignments
+from keras_attention.layers.attention_pooling import AttentionPooling
+from keras_attention.ops.lookup import config_of, copy_of
+from keras_attention.ops.masks import as_mask, check_padding_mask
+from keras_attention.ops.random import split_seed
+from keras_attention.ops.shapes import check_known_width, check_not_ragged, check_positive_integer, check_rank
+
+
+def encode_rows(encoder, inputs, mask, training=None):
+    """`encoder` on every row of `inputs (B, ..., S, D)` under `mask (B, ..., S)`: `(B, ..., S, E)`.
+
+    The leading axes are folded into the batch. The encoder reads zeros at padding and is never given what it could fail
+    on: no row, no position, or a row whose mask is False everywhere (an error in cuDNN). Such a row is encoded as if its
+    first position were real; whoever reads the result keeps it masked.
+    """
+    inputs = ops.where(mask[..., None], inputs, 0)
+    *leading, S, D = ops.shape(inputs)
+    rows = math.prod(leading)
+    inputs = ops.reshape(inputs, (rows, S, D))
+    more_rows, more_positions = (_missing(size) for size in (rows, S))
+    inputs = _with_more(_with_more(inputs, more_rows, axis=0), more_positions, axis=1)
+    options = {"training": training} if _takes(encoder, "training") else {}
+    if _takes(encoder, "mask"):
+        mask = ops.reshape(mask, (rows, S))
+        options["mask"] = with_a_real_position(_with_more(_with_more(mask, more_rows, axis=0), more_positions, axis=1))
+    encoded = encoder(inputs, **options)[:rows, :S]
+    return ops.reshape(encoded, (*leading, S, encoded.shape[-1]))
+
+
+def with_a_real_position(mask):
+    """`mask (B, S)`, whose rows without any True get one at their first position."""
+    is_first = ops.equal(ops.arange(ops.shape(mask)[-1]), 0)
+    is_empty = ops.logical_not(ops.any(mask, axis=-1, keepdims=True))
+    return ops.logical_or(mask, ops.logical_and(is_empty, is_first))
+
+
+def _missing(size):
+    """How many must be added to a size, known or a tensor, to make it one or more."""
+    return max(1 - size, 0) if isinstance(size, int) else ops.maximum(1 - size, 0)
+
+
+def _with_more(tensor, count, axis):
+    """`tensor` with `count` zeros after its last position along an axis."""
+    if isinstance(count, int) and count == 0:
+        return tensor
+    sizes = list(ops.shape(tensor))
+    sizes[axis] = count
+    return ops.concatenate([tensor, ops.zeros(sizes, tensor.dtype)], axis=axis)
+
+
+def _takes(layer, argument):
+    return argument in inspect.signature(layer.call).parameters
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class HierarchicalAttention(keras.layers.Layer):
+    """One vector for a document of sentences of words, or of any other nesting, by attention pooling at every level.
+
+        vectors = inputs                                                          one for each word
+        for each level, the innermost first:
+            encoded = encoder(vectors)                                            along the level's own axis
+            vectors, weights[level] = AttentionPooling(encoded, mask)             one for each unit of the next level
+            mask    = any(mask)                                                   a unit is real if anything in it is
+
+    In the paper the levels are word and sentence, `encoded` is h_it and h_i, `weights` is α_it and α_i, and the last
+    vector is v.
+
+    A sentence of nothing but padding has zero weight and a zero vector, wherever it stands; so has a paragraph without a
+    real sentence, and a document without a real word is zero. What is masked never changes anything: an encoder reads zeros
+    there, and one whose call takes `mask` gets the mask. Recurrent layers then pass padding over. A convolution sees the
+    zeros, which is what it sees beyond the end of a row. A layer that has no `mask` and does more than that with its
+    neighbours, such as a stack of convolutions with biases or attention without masks, would let the amount of padding
+    show; give it a `mask`.
+
+    On a GPU with TensorFlow, Keras' recurrent layers refuse padding that is not at the end of a row, as an empty sentence
+    within a document is. Make them with `use_cudnn=False` where that can occur; `Bidirectional` forgets it on loading, so
+    pass it two such layers, `Bidirectional(forward, backward_layer=backward)`.
+
+    Args:
+        levels: Names of the levels, the innermost first: one for each axis that is pooled.
+        encoders: `None`; or one value for each level, in a list or in a dictionary by name: a layer
+            `(B, S, D)` -> `(B, S, E)` or `None`. For example `Bidirectional(GRU(50, return_sequences=True))`,
+            `TransformerEncoderBlock(...)`, or `Conv1D(100, 3, padding="same")`.
+        units: Integer, size U of the hidden layer of every pooling. `None` takes the width of what is pooled.
+        alignment: A name ("entmax", "monotonic", "sampled", "softmax", "sparsemax") or an `Alignment`; every level gets
+            one of its own.
+        dropout: Float in [0, 1), fraction of the weights dropped in training.
+        seed: Integer seed of the dropouts and of an alignment that is named and draws, or `None`.
+
+    Call arguments:
+        inputs: Float tensor of shape `(B, ..., L, W, D)`: of the axes before the features, the last belongs to the first
+            level. What is left of the levels' axes is batch.
+        mask: Boolean tensor `(B, ..., L, W)`, True = real. The implicit Keras mask of the inputs is used when it is not
+            given; masks get lost in plain arithmetic and in convolutions, so pass it by hand when in doubt.
+        return_attention_scores: Boolean. Also return the attention weights (the name is the one of Keras).
+        training: Boolean, whether dropout is active.
+
+    Returns:
+        `output` of shape `(B, E)`, or `(output, weights)` with the weights before dropout by level, such as
+        `{"word": (B, L, W), "sentence": (B, L)}`. The mask ends here.
+
+    Raises:
+        ValueError: If names or encoders do not fit the levels, or inputs, mask or what an encoder returns have another
+            shape.
+        TypeError: If an encoder is no layer.
+
+    Example:
+        >>> encoder = keras.layers.Conv1D(11, 3, padding="same")
+        >>> attention = HierarchicalAttention(levels=("word", "sentence"), encoders={"word": encoder})
+        >>> output, weights = attention(keras.ops.ones((2, 3, 5, 7)), return_attention_scores=True)
+        >>> output.shape, weights["word"].shape, weights["sentence"].shape
+        ((2, 11), (2, 3, 5), (2, 3))
+
+    References:
+        Yang, Yang, Dyer, He, Smola and Hovy, 2016, section 2.2, https://aclanthology.org/N16-1174.
+    """
+
+    def __init__(
+        self,
+        levels=("word", "sentence"),
+        encoders=None,
+        units=None,
+        alignment="softmax",
+        dropout=0.0,
+        seed=None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.levels = check_levels(levels)
+        encoders = by_level("encoders", encoders, self.levels)
+        self.encoders = {level: get_encoder(level, encoder) for level, encoder in encoders.items()}
+        check_different(self.encoders)
+        self.units = None if units is None else check_positive_integer("units", units)
+        self.alignment = alignments.get(alignment, seed)
+        self.dropout = dropout
+        self.seed = seed
+        self.poolings = {
+            level: AttentionPooling(
+                units,
+                copy_of(self.alignment, index) if index else self.alignment,
+                dropout,
+                seed=each,
+                dtype=self.dtype_policy,
+                name=f"{level}_pooling",
+            )
+            for index, (level, each) in enumerate(zip(self.levels, split_seed(seed, len(self.levels)), strict=True))
+        }
+
+    def build(self, inputs_shape):
+        self._check_inputs(inputs_shape)
+        shape = tuple(inputs_shape)
+        for level in self.levels:
+            encoder = self.encoders[level]
+            if encoder is not None:
+                if not encoder.built:
+                    encoder.build((None, None, shape[-1]))
+                shape = (*shape[:-1], encoded_width(level, encoder, shape[-1]))
+            self.poolings[level].build(shape)
+            shape = (*shape[:-2], shape[-1])
+        self.built = True
+
+    def call(self, inputs, mask=None, return_attention_scores=False, training=None):
+        check_not_ragged(inputs=inputs)
+        mask = as_mask(mask)
+        check_padding_mask("mask", mask, inputs.shape)
+        sizes = ops.shape(inputs)[:-1]
+        mask = ops.ones(sizes, "bool") if mask is None else ops.broadcast_to(mask, sizes)
+        vectors, weights = inputs, {}
+        for level in self.levels:
+            if self.encoders[level] is not None:
+                vectors = encode_rows(self.encoders[level], vectors, mask, training)  # (B, ..., S, E)
+            vectors, weights[level] = self.poolings[level](
+                vectors, mask=mask, return_attention_scores=True, training=training
+            )  # (B, ..., E), (B, ..., S)
+            mask = ops.any(mask, axis=-1)
+        return (vectors, weights) if return_attention_scores else vectors
+
+    def compute_output_shape(self, inputs_shape):
+        self._check_inputs(inputs_shape)
+        *leading, width = inputs_shape
+        for level in self.levels:
+            if self.encoders[level] is not None:
+                width = encoded_width(level, self.encoders[level], width)
+        return (*leading[: -len(self.levels)], width)
+
+    def compute_output_spec(self, inputs, mask=None, return_attention_scores=False, training=None):
+        output = keras.KerasTensor(self.compute_output_shape(inputs.shape), dtype=self.compute_dtype)
+        if not return_attention_scores:
+            return output
+        end = len(inputs.shape) - 1
+        weights = {
+            level: keras.KerasTensor(inputs.shape[: end - index], dtype=self.compute_dtype)
+            for index, level in enumerate(self.levels)
+        }
+        return output, weights
+
+    def compute_mask(self, inputs, previous_mask):
+        """None: all that the mask spoke of is pooled."""
+        return None
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "levels": list(self.levels),
+            "encoders": {
+                level: None if encoder is None else config_of(encoder) for level, encoder in self.encoders.items()
+            },
+            "units": self.units,
+            "alignment": config_of(self.alignment),
+            "dropout": self.dropout,
+            "seed": self.seed,
+        }
+
+    def _check_inputs(self, shape):
+        axes = ", ".join(f"{level}s" for level in reversed(self.levels))
+        check_rank("inputs", shape, len(self.levels) + 2, f"(B, {axes}, D)")
+        check_known_width("inputs", shape)
+
+
+def check_levels(levels):
+    """`levels` as a tuple, after checking that they are different names."""
+    names = tuple(levels) if isinstance(levels, list | tuple) else ()
+    are_names = all(isinstance(name, str) and name and "/" not in name for name in names)
+    if not names or not are_names or len(set(names)) < len(names):
+        raise ValueError(
+            "`levels` must be one or more different names, the innermost level first, such as "
+            f'("word", "sentence"). Received: {levels!r}.'
+        )
+    return names
+
+
+def by_level(name, values, levels):
+    """`values` of a list, of a dictionary or `None`, as a dictionary with one value for each level."""
+    if values is None:
+        values = {}
+    if isinstance(values, list | tuple):
+        if len(values) != len(levels):
+            raise ValueError(
+                f"`{name}` must have one value for each of the {len(levels)} levels {levels}. Received {len(values)}: "
+                f"{values!r}. Pass `None` for a level without one."
+            )
+        values = dict(zip(levels, values, strict=True))
+    if not isinstance(values, dict) or not set(values) <= set(levels):
+        received = f"the keys {sorted(map(str, values))}" if isinstance(values, dict) else repr(values)
+        raise ValueError(
+            f"`{name}` must be `None`, a list of one value for each of the levels {levels}, or a dictionary by their "
+            f"names. Received: {received}."
+        )
+    return {level: values.get(level) for level in levels}
+
+
+def get_encoder(level, encoder):
+    """The layer that `encoder` is, or the layer of its config; `None` stays."""
+    if isinstance(encoder, dict):
+        encoder = keras.saving.deserialize_keras_object(encoder)
+    if encoder is not None and not isinstance(encoder, keras.layers.Layer):
+        raise TypeError(
+            f"The encoder of the level {level!r} must be a layer (B, S, D) -> (B, S, E), or `None`. Received: "
+            f'{encoder!r} of type {type(encoder).__name__}. Pass for example `Conv1D(100, 3, padding="same")`.'
+        )
+    if encoder is not None:
+        encoder.supports_masking = True  # a `Sequential` says that it doesn't, and Keras warns of the mask it is given
+    return encoder
+
+
+def check_different(encoders):
+    """Raises when two levels have one encoder: it would be saved once, and its width would have to fit both."""
+    given = [encoder for encoder in encoders.values() if encoder is not None]
+    if len(set(map(id, given))) < len(given):
+        names = {level: encoder.name for level, encoder in encoders.items() if encoder is not None}
+        raise ValueError(f"Every level needs an encoder of its own. Received the same layer twice: {names}.")
+
+
+def encoded_width(level, encoder, width):
+    """The features E of what an encoder makes of `width` features, after checking that it keeps the positions."""
+    S = 5  # any known length shows whether it stays
+    inputs = keras.KerasTensor((None, S, width), dtype=encoder.compute_dtype)
+    encoded = encoder.compute_output_spec(inputs)
+    shape = tuple(getattr(encoded, "shape", ()))
+    if len(shape) != 3 or shape[1] != S or shape[2] is None:
+        received = f"shape {shape}" if shape else type(encoded).__name__
+        raise ValueError(
+            f"The encoder of the level {level!r} must make one vector for each position, (B, S, D) -> (B, S, E). Received "
+            f"{received} for inputs of shape {inputs.shape}. Make a recurrent layer with `return_sequences=True`, a "
+            'convolution with `padding="same"`.'
+        )
+    return shape[2]

@@ -1,0 +1,245 @@
+"""Hierarchical attention network: documents of sentences of words, classified by what they attend to."""
+
+import keras
+from keras import ops
+
+from keras_attention import alignments
+from keras_attention.layers import HierarchicalAttention, SinusoidalPositionEncoding
+from keras_attention.layers.hierarchical_attention import by_level, check_levels
+from keras_attention.models.encoders import transformer_encoder
+from keras_attention.ops.lookup import config_of, get_by_name
+from keras_attention.ops.masks import padding_mask
+from keras_attention.ops.random import split_seed
+from keras_attention.ops.shapes import check_positive_integer, check_rate
+from keras_attention.tokens import PAD
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class HierarchicalClassifier(keras.Model):
+    """Reads words to sentences and sentences to a document, with attention at every level, and names its class.
+
+        vectors  = dropout(embedding(ids))                                      (B, L, W, D)
+        document = hierarchical_attention(vectors, mask = (ids is not 0))       (B, E)
+        logits   = output(dropout(document))                                    (B, num_classes)
+
+    In the paper `document` is v, and the levels are word and sentence; here there may be any number of them. An empty
+    document has the logits of the output's bias.
+
+    The vectors are not scaled by √D, unlike those of `TokenEmbedding`: no positions are added to them, and a word that was
+    hardly seen in training should weigh little.
+
+    Args:
+        vocabulary_size: Integer V, number of ids; 0 is padding.
+        num_classes: Integer, number of classes.
+        levels: Names of the levels, the innermost first: one for each axis of a document.
+        embedding_dim: Integer D, width of the word vectors.
+        encoder: What the units of a level read of their neighbours, before they are pooled: "gru" or "lstm", bidirectional
+            as in the paper; "convolution" of three neighbours; "transformer", one pre-LN block with sinusoidal positions;
+            a layer `(B, S, D)` -> `(B, S, E)`; or `None`, nothing. One for all levels, or a list or a dictionary by
+            level; a layer belongs to one level only.
+        hidden_dim: Integer E, width of what an encoder by name returns, and of the hidden layer of each pooling; even for
+            the recurrent ones, and with "transformer" a multiple of 8, its heads.
+        alignment: A name ("entmax", "softmax", "sparsemax", ...) or an `Alignment`.
+        dropout: Float in [0, 1), on the embeddings and on the document, and in the block of "transformer".
+        seed: Integer seed of the dropouts and of an alignment that is named and draws, or `None`.
+        dtype: Name or policy of the layers, such as "mixed_bfloat16"; the logits are float32 in any case.
+        name, trainable: As in `keras.Model`.
+
+    Call arguments:
+        inputs: int32 ids of shape `(B, L, W)`, with one axis for each level, padded with 0 in any place.
+        training: Boolean, whether dropout is active.
+
+    Returns:
+        Float32 logits of shape `(B, num_classes)`.
+
+    Raises:
+        ValueError: If a size is not positive, or a name is unknown.
+        TypeError: If an argument has the wrong type.
+
+    Example:
+        >>> model = HierarchicalClassifier(vocabulary_size=29, num_classes=3, embedding_dim=7, hidden_dim=4)
+        >>> ids = np.array([[[4, 5, 6], [7, 0, 0]], [[8, 9, 0], [0, 0, 0]]], "int32")
+        >>> model(ids).shape
+        (2, 3)
+        >>> model.attention_weights(ids)["sentence"][1]
+        [1.0, 0.0]
+
+    References:
+        Yang, Yang, Dyer, He, Smola and Hovy, 2016, https://aclanthology.org/N16-1174.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size,
+        num_classes,
+        levels=("word", "sentence"),
+        embedding_dim=200,
+        encoder="gru",
+        hidden_dim=100,
+        alignment="softmax",
+        dropout=0.0,
+        seed=None,
+        dtype=None,
+        name=None,
+        trainable=True,
+    ):
+        check_rate("dropout", dropout)
+        levels = check_levels(levels)
+        alignment = alignments.get(alignment, seed)
+        encoders = encoders_of_levels(encoder, levels)
+        dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        config = {
+            "vocabulary_size": check_positive_integer("vocabulary_size", vocabulary_size),
+            "num_classes": check_positive_integer("num_classes", num_classes),
+            "levels": list(levels),
+            "embedding_dim": check_positive_integer("embedding_dim", embedding_dim),
+            "encoder": encoder if encoder is None or isinstance(encoder, str) else configs_of(encoders),
+            "hidden_dim": check_positive_integer("hidden_dim", hidden_dim),
+            "alignment": config_of(alignment),
+            "dropout": dropout,
+            "seed": seed,
+            "dtype": keras.saving.serialize_keras_object(dtype),
+        }
+
+        # === Layers ===
+
+        word_seed, document_seed, attention_seed, *seeds = split_seed(seed, 3 + len(levels))
+        embedding = keras.layers.Embedding(vocabulary_size, embedding_dim, dtype=dtype, name="embedding")
+        word_dropout, document_dropout = (
+            keras.layers.Dropout(dropout, seed=each, dtype=dtype, name=name)
+            for name, each in (("word_dropout", word_seed), ("document_dropout", document_seed))
+        )
+        encoders = {
+            level: make_encoder(level, encoders[level], config["hidden_dim"], dropout, each, dtype)
+            for level, each in zip(levels, seeds, strict=True)
+        }
+        attention = HierarchicalAttention(
+            levels, encoders, hidden_dim, alignment, seed=attention_seed, dtype=dtype, name="attention"
+        )
+        output = keras.layers.Dense(num_classes, dtype="float32", name="output")
+
+        # === Functional graph ===
+
+        ids = keras.Input((None,) * len(levels), dtype="int32", name="ids")
+        vectors = word_dropout(embedding(ids))
+        document = attention(vectors, mask=padding_mask(ids, PAD))
+        logits = output(document_dropout(document))
+        super().__init__(ids, logits, name=name, trainable=trainable)
+        self.dtype_policy = dtype  # `compile` reads it to scale the loss in float16
+        self.supports_masking = True
+        self.config = config
+        self.embedding = embedding
+        self.attention = attention
+        self.output_layer = output
+
+    def compute_mask(self, inputs, previous_mask=None):
+        """None: a document has one row of logits."""
+        return None
+
+    # === Use ===
+
+    def classify(self, ids):
+        """Logits `(B, num_classes)` and the weights of each level in float32, as a function of tensors."""
+        document, weights = self.attention(
+            self.embedding(ids), mask=padding_mask(ids, PAD), return_attention_scores=True, training=False
+        )
+        return self.output_layer(document), {level: ops.cast(each, "float32") for level, each in weights.items()}
+
+    def attention_weights(self, inputs):
+        """What the model attends to.
+
+        Args:
+            inputs: int32 ids `(B, L, W)`, as in a call.
+
+        Returns:
+            Dictionary of NumPy float32 arrays by level, such as `{"word": (B, L, W), "sentence": (B, L)}`. The weights of
+            the words of one sentence sum to one, as do those of the sentences of a document; they are zero at padding.
+        """
+        _, weights = self.classify(ops.convert_to_tensor(inputs, "int32"))
+        return {level: ops.convert_to_numpy(each) for level, each in weights.items()}
+
+    # === Serving ===
+
+    def serving_signatures(self, **options):
+        """What `keras_attention.serving.export` writes, for any number of documents, sentences and words.
+
+            serving_default   ids (B, L, W) -> logits (B, num_classes), probabilities (B, num_classes),
+                              word_weights (B, L, W), sentence_weights (B, L)
+
+        with one output of weights for each level. There is nothing to decode: the options are left alone.
+        """
+
+        def classify(ids):
+            logits, weights = self.classify(ids)
+            named = {f"{level}_weights": each for level, each in weights.items()}
+            return {"logits": logits, "probabilities": ops.softmax(logits, axis=-1), **named}
+
+        ids = keras.KerasTensor((None,) * (1 + len(self.config["levels"])), dtype="int32", name="ids")
+        return {"serving_default": (classify, {"ids": ids})}
+
+    # === Config ===
+
+    def get_config(self):
+        # A copy in plain dictionaries: Keras tracks those of a model, and takes apart those that it makes a layer from.
+        config = keras.saving.serialize_keras_object(self.config)
+        return {**config, "name": self.name, "trainable": self.trainable}
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        return cls(**config)
+
+
+def encoders_of_levels(encoder, levels):
+    """Name, layer, config or `None` for each level, of one for all of them or of one for each."""
+    is_config = isinstance(encoder, dict) and "class_name" in encoder
+    if is_config or isinstance(encoder, keras.layers.Layer):
+        if len(levels) > 1:
+            raise ValueError(
+                f"A layer can be the encoder of one level, and there are {len(levels)}: {levels}. Received: {encoder!r}. "
+                "Pass a list with one for each level."
+            )
+        encoder = [encoder]
+    return dict.fromkeys(levels, encoder) if isinstance(encoder, str) else by_level("encoder", encoder, levels)
+
+
+def configs_of(encoders):
+    return {
+        level: config_of(encoder) if isinstance(encoder, keras.layers.Layer) else encoder
+        for level, encoder in encoders.items()
+    }
+
+
+def make_encoder(level, encoder, hidden_dim, dropout, seed, dtype):
+    """The layer `(B, S, D)` -> `(B, S, E)` that a name, a layer or a config stands for; `None` stays."""
+    if encoder is None:
+        return None
+    name = f"{level}_encoder"
+    makers = {
+        "convolution": lambda: keras.layers.Conv1D(
+            hidden_dim, 3, padding="same", activation="relu", dtype=dtype, name=name
+        ),
+        "gru": lambda: bidirectional(keras.layers.GRU, hidden_dim, dtype, name),
+        "lstm": lambda: bidirectional(keras.layers.LSTM, hidden_dim, dtype, name),
+        "transformer": lambda: positioned_transformer(hidden_dim, dropout, seed, dtype, name),
+    }
+    return get_by_name(encoder, makers, keras.layers.Layer, "encoder")
+
+
+def bidirectional(kind, hidden_dim, dtype, name):
+    """Two recurrent layers, one for each direction, of half the width each.
+
+    Without cuDNN, which takes no empty sentence before another and cannot be compiled by XLA.
+    """
+    if hidden_dim % 2:
+        raise ValueError(
+            f"`hidden_dim` must be even for a bidirectional encoder. Received: {hidden_dim}. Each direction has half of it."
+        )
+    layer = kind(hidden_dim // 2, return_sequences=True, use_cudnn=False, dtype=dtype)
+    return keras.layers.Bidirectional(layer, dtype=dtype, name=name)
+
+
+def positioned_transformer(hidden_dim, dropout, seed, dtype, name):
+    """A projection to `hidden_dim`, sinusoidal positions, one pre-LN block and the last normalization."""
+    project = keras.layers.Dense(hidden_dim, dtype=dtype)
+    positions = SinusoidalPositionEncoding(dtype=dtype)
+    return keras.Sequential([project, positions, *transformer_encoder(hidden_dim, 1, dropout, seed, dtype)], name=name)
