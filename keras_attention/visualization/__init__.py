@@ -1,5 +1,6 @@
 """Plots of what a model attends to, points at and looks at; each returns a Matplotlib figure."""
 
+from keras_attention.visualization.documents import plot_document
 from keras_attention.visualization.glimpses import plot_glimpses, plot_glimpses_grid
 from keras_attention.visualization.heat_maps import plot_attention, plot_attention_grid
 from keras_attention.visualization.points import (
@@ -12,6 +13,7 @@ from keras_attention.visualization.points import (
 __all__ = [
     "plot_attention",
     "plot_attention_grid",
+    "plot_document",
     "plot_glimpses",
     "plot_glimpses_grid",
     "plot_polygon",
