@@ -22,9 +22,9 @@ class Documents(NamedTuple):
     class_names: list
     names: list
 
-    def where(self, chosen):
-        """The documents that are True in `chosen (N,)`: `documents.where([name < "cv8" for name in documents.names])`"""
-        rows = np.flatnonzero(np.asarray(chosen, dtype=bool))
+    def take(self, rows):
+        """The documents at these positions, or where these booleans `(N,)` are True: `documents.take(labels == 1)`"""
+        rows = np.arange(len(self.texts))[np.asarray(rows)]
         texts, names = ([column[row] for row in rows] for column in (self.texts, self.names))
         return Documents(texts, self.labels[rows], self.class_names, names)
 

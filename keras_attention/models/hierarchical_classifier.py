@@ -128,6 +128,7 @@ class HierarchicalClassifier(keras.Model):
         self.dtype_policy = dtype  # `compile` reads it to scale the loss in float16
         self.supports_masking = True
         self.config = config
+        self.vocabulary_size = vocabulary_size
         self.embedding = embedding
         self.attention = attention
         self.output_layer = output

@@ -43,12 +43,13 @@ def test_one_folder_around_the_classes_is_looked_into(folder):
     assert load_documents(folder.parent).class_names == ["neg", "ok", "pos"]
 
 
-def test_documents_are_chosen_by_row(folder):
+def test_documents_are_taken_by_booleans_or_positions(folder):
     documents = load_documents(folder)
-    chosen = documents.where([name in ("a.txt", "d.txt") for name in documents.names])
+    chosen = documents.take([name in ("a.txt", "d.txt") for name in documents.names])
     assert (chosen.texts, chosen.labels.tolist(), chosen.names) == (["So so.", "Grün"], [1, 2], ["d.txt", "a.txt"])
     assert chosen.class_names == documents.class_names
-    assert documents.where([False] * 4).texts == []
+    assert documents.take(np.array([3, 0])).texts == ["Good.\nVery.", ""]
+    assert documents.take([False] * 4).texts == []
 
 
 def test_missing_folder_raises(tmp_path):

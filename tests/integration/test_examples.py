@@ -102,6 +102,32 @@ def test_hard_attention_compares_alignments_and_shows_what_they_attend(tmp_path)
     assert (tmp_path / "attended.png").is_file()
 
 
+def test_classify_documents_goes_from_raw_text_to_coloured_documents_and_served_classes(tmp_path):
+    result = run("classify_documents.py", "--smoke", "--word-encoder", "convolution", "--output", tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert re.search(r"^Test accuracy: [\d.]+% of 24 documents", result.stdout, flags=re.MULTILINE)
+    assert "gives 24 of 24 classes as the model does" in result.stdout
+    for file in ("model.keras", "words.json", "document_3.png", "served/1/saved_model.pb"):
+        assert (tmp_path / file).is_file(), file
+
+
+def test_classify_documents_reads_folds_of_class_folders(tmp_path):
+    for fold in range(9):
+        for name in ("neg", "pos"):
+            for number in range(5):
+                path = tmp_path / "reviews" / name / f"cv{fold}{number:02}_7.txt"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(f"it is {name} .\nit ends .\n")
+    options = ("--line-sentences", "--word-encoder", "none", "--sentence-encoder", "none", "--word-dropout", "0.1")
+    result = run(
+        "classify_documents.py", "--smoke", "--data", tmp_path / "reviews", *options, "--output", tmp_path / "out"
+    )
+    assert result.returncode == 0, result.stderr
+    # Ten of each fold; of the eighty that are not of fold 9 every tenth says when to stop.
+    assert "Documents: 72 to train on, 8 to stop by, 10 to test; 10 words; classes neg, pos" in result.stdout
+    assert "gives 10 of 10 classes as the model does" in result.stdout
+
+
 @pytest.mark.parametrize(
     "arguments, environment, message",
     [
