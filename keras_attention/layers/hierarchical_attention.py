@@ -1,63 +1,15 @@
 """Hierarchical attention: attention pooling level by level, words to sentences, sentences to a document."""
 
-import inspect
-import math
-
 import keras
 from keras import ops
 
 from keras_attention import alignments
 from keras_attention.layers.attention_pooling import AttentionPooling
+from keras_attention.layers.row_encoding import encode_rows
 from keras_attention.ops.lookup import config_of, copy_of
 from keras_attention.ops.masks import as_mask, check_padding_mask
 from keras_attention.ops.random import split_seed
 from keras_attention.ops.shapes import check_known_width, check_not_ragged, check_positive_integer, check_rank
-
-
-def encode_rows(encoder, inputs, mask, training=None):
-    """`encoder` on every row of `inputs (B, ..., S, D)` under `mask (B, ..., S)`: `(B, ..., S, E)`.
-
-    The leading axes are folded into the batch. The encoder reads zeros at padding and is never given what it could fail
-    on: no row, no position, or a row whose mask is False everywhere (an error in cuDNN). Such a row is encoded as if its
-    first position were real; whoever reads the result keeps it masked.
-    """
-    inputs = ops.where(mask[..., None], inputs, 0)
-    *leading, S, D = ops.shape(inputs)
-    rows = math.prod(leading)
-    inputs = ops.reshape(inputs, (rows, S, D))
-    more_rows, more_positions = (_missing(size) for size in (rows, S))
-    inputs = _with_more(_with_more(inputs, more_rows, axis=0), more_positions, axis=1)
-    options = {"training": training} if _takes(encoder, "training") else {}
-    if _takes(encoder, "mask"):
-        mask = ops.reshape(mask, (rows, S))
-        options["mask"] = with_a_real_position(_with_more(_with_more(mask, more_rows, axis=0), more_positions, axis=1))
-    encoded = encoder(inputs, **options)[:rows, :S]
-    return ops.reshape(encoded, (*leading, S, encoded.shape[-1]))
-
-
-def with_a_real_position(mask):
-    """`mask (B, S)`, whose rows without any True get one at their first position."""
-    is_first = ops.equal(ops.arange(ops.shape(mask)[-1]), 0)
-    is_empty = ops.logical_not(ops.any(mask, axis=-1, keepdims=True))
-    return ops.logical_or(mask, ops.logical_and(is_empty, is_first))
-
-
-def _missing(size):
-    """How many must be added to a size, known or a tensor, to make it one or more."""
-    return max(1 - size, 0) if isinstance(size, int) else ops.maximum(1 - size, 0)
-
-
-def _with_more(tensor, count, axis):
-    """`tensor` with `count` zeros after its last position along an axis."""
-    if isinstance(count, int) and count == 0:
-        return tensor
-    sizes = list(ops.shape(tensor))
-    sizes[axis] = count
-    return ops.concatenate([tensor, ops.zeros(sizes, tensor.dtype)], axis=axis)
-
-
-def _takes(layer, argument):
-    return argument in inspect.signature(layer.call).parameters
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -74,15 +26,11 @@ class HierarchicalAttention(keras.layers.Layer):
     vector is v.
 
     A sentence of nothing but padding has zero weight and a zero vector, wherever it stands; so has a paragraph without a
-    real sentence, and a document without a real word is zero. What is masked never changes anything: an encoder reads zeros
-    there, and one whose call takes `mask` gets the mask. Recurrent layers then pass padding over. A convolution sees the
-    zeros, which is what it sees beyond the end of a row. A layer that has no `mask` and does more than that with its
-    neighbours, such as a stack of convolutions with biases or attention without masks, would let the amount of padding
-    show; give it a `mask`.
-
-    On a GPU with TensorFlow, Keras' recurrent layers refuse padding that is not at the end of a row, as an empty sentence
-    within a document is. Make them with `use_cudnn=False` where that can occur; `Bidirectional` forgets it on loading, so
-    pass it two such layers, `Bidirectional(forward, backward_layer=backward)`.
+    real sentence, and a document without a real word is zero. What is masked never changes anything. A recurrent encoder
+    passes padding over, also where it stands before or between what is real. A convolution sees zeros there, as it does
+    beyond the end of a row. A layer whose call takes `mask` gets the mask. One that takes none and looks at more than its
+    direct inputs, such as a stack of convolutions with biases or attention without masks, would let the amount of padding
+    show.
 
     Args:
         levels: Names of the levels, the innermost first: one for each axis that is pooled.

@@ -1,6 +1,7 @@
 """Hierarchical attention network: documents of sentences of words, classified by what they attend to."""
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_attention import alignments
@@ -155,8 +156,12 @@ class HierarchicalClassifier(keras.Model):
         Returns:
             Dictionary of NumPy float32 arrays by level, such as `{"word": (B, L, W), "sentence": (B, L)}`. The weights of
             the words of one sentence sum to one, as do those of the sentences of a document; they are zero at padding.
+
+        Raises:
+            ValueError: If ids are outside the vocabulary or have another number of axes.
         """
-        _, weights = self.classify(ops.convert_to_tensor(inputs, "int32"))
+        ids = check_documents(inputs, self.config["levels"], self.config["vocabulary_size"])
+        _, weights = self.classify(ops.convert_to_tensor(ids))
         return {level: ops.convert_to_numpy(each) for level, each in weights.items()}
 
     # === Serving ===
@@ -188,6 +193,24 @@ class HierarchicalClassifier(keras.Model):
     @classmethod
     def from_config(cls, config, custom_objects=None):
         return cls(**config)
+
+
+def check_documents(ids, levels, vocabulary_size):
+    """`ids` as an int32 array with one axis for each level after the batch, after checking type and range."""
+    ids = ops.convert_to_numpy(ids)
+    if ids.ndim != 1 + len(levels) or (ids.size and not np.issubdtype(ids.dtype, np.integer)):
+        axes = ", ".join(f"{level}s" for level in reversed(levels))
+        raise ValueError(
+            f"The inputs must be integer ids of shape (B, {axes}), padded with 0. Received shape {ids.shape} and dtype "
+            f"{ids.dtype}. Wrap a single document in a list: `[ids]`."
+        )
+    if ids.size and (ids.min() < 0 or ids.max() >= vocabulary_size):
+        wrong = ids.max() if ids.max() >= vocabulary_size else ids.min()
+        raise ValueError(
+            f"The inputs have the id {wrong}, outside the vocabulary [0, {vocabulary_size}). "
+            "Tokenise them with the tokeniser that the model was trained with."
+        )
+    return ids.astype("int32")
 
 
 def encoders_of_levels(encoder, levels):
@@ -229,7 +252,7 @@ def make_encoder(level, encoder, hidden_dim, dropout, seed, dtype):
 def bidirectional(kind, hidden_dim, dtype, name):
     """Two recurrent layers, one for each direction, of half the width each.
 
-    Without cuDNN, which takes no empty sentence before another and cannot be compiled by XLA.
+    Without cuDNN, whose kernel cannot be compiled by XLA.
     """
     if hidden_dim % 2:
         raise ValueError(
