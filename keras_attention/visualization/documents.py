@@ -27,7 +27,8 @@ def plot_document(tokens, word_weights, sentence_weights, title=None, max_senten
 
     Args:
         tokens: Words as strings or bytes, `(L, W)` with `""` at padding as a served model returns them, or a list of
-            sentences of any lengths.
+            sentences of any lengths. Of documents with paragraphs `(P, L, W)` pass `(P·L, W)`, and as weights of the
+            sentences those of their paragraphs times their own.
         word_weights: Tensor or array of numbers from 0 to 1, `(L, W)` or larger: the rest belongs to padding.
         sentence_weights: Tensor or array of numbers from 0 to 1, `(L,)` or larger.
         title: String, such as the predicted and the true class.
