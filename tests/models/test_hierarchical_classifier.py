@@ -85,8 +85,7 @@ def test_padding_words_and_sentences_change_nothing(name):
 def test_a_document_alone_has_the_logits_that_it_has_among_others(name):
     model = shared(name)
     logits = to_numpy(model(IDS))
-    for row in (0, 3):
-        close(model(IDS[row : row + 1])[0], logits[row], atol=PADDING)
+    close(model(IDS[1:2])[0], logits[1], atol=PADDING)
 
 
 @each_encoder
