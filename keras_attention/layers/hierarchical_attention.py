@@ -91,6 +91,8 @@ class HierarchicalAttention(keras.layers.Layer):
         self.alignment = alignments.get(alignment, seed)
         self.dropout = dropout
         self.seed = seed
+        # The first of the seeds is that of an alignment which is named and draws.
+        _, *seeds = split_seed(seed, 1 + len(self.levels))
         self.poolings = {
             level: AttentionPooling(
                 units,
@@ -100,7 +102,7 @@ class HierarchicalAttention(keras.layers.Layer):
                 dtype=self.dtype_policy,
                 name=f"{level}_pooling",
             )
-            for index, (level, each) in enumerate(zip(self.levels, split_seed(seed, len(self.levels)), strict=True))
+            for index, (level, each) in enumerate(zip(self.levels, seeds, strict=True))
         }
 
     def build(self, inputs_shape):
@@ -230,15 +232,16 @@ def check_different(encoders):
 
 def encoded_width(level, encoder, width):
     """The features E of what an encoder makes of `width` features, after checking that it keeps the positions."""
-    S = 5  # any known length shows whether it stays
-    inputs = keras.KerasTensor((None, S, width), dtype=encoder.compute_dtype)
-    encoded = encoder.compute_output_spec(inputs)
-    shape = tuple(getattr(encoded, "shape", ()))
-    if len(shape) != 3 or shape[1] != S or shape[2] is None:
-        received = f"shape {shape}" if shape else type(encoded).__name__
+    inputs_shape = (None, 5, width)  # any known length shows whether it stays
+    try:
+        shape = encoder.compute_output_shape(inputs_shape)
+    except NotImplementedError:
+        shape = encoder.compute_output_spec(keras.KerasTensor(inputs_shape, dtype=encoder.compute_dtype)).shape
+    shape = tuple(shape)
+    if len(shape) != 3 or shape[1] != inputs_shape[1] or not isinstance(shape[2], int):
         raise ValueError(
             f"The encoder of the level {level!r} must make one vector for each position, (B, S, D) -> (B, S, E). Received "
-            f"{received} for inputs of shape {inputs.shape}. Make a recurrent layer with `return_sequences=True`, a "
+            f"shape {shape} for inputs of shape {inputs_shape}. Make a recurrent layer with `return_sequences=True`, a "
             'convolution with `padding="same"`.'
         )
     return shape[2]

@@ -104,7 +104,8 @@ class HierarchicalClassifier(keras.Model):
 
         # === Layers ===
 
-        word_seed, document_seed, attention_seed, *seeds = split_seed(seed, 3 + len(levels))
+        # The first of the seeds is that of an alignment which is named and draws.
+        _, word_seed, document_seed, attention_seed, *seeds = split_seed(seed, 4 + len(levels))
         embedding = keras.layers.Embedding(vocabulary_size, embedding_dim, dtype=dtype, name="embedding")
         word_dropout, document_dropout = (
             keras.layers.Dropout(dropout, seed=each, dtype=dtype, name=name)
