@@ -80,7 +80,7 @@ def chain_log_prob(states, unary, pairwise, mask=None):
     chain = _Chain(unary, pairwise, mask)
     chosen, before = chain.one_hot(states)
     logits = chain.unary + chain.backward() + chain.transitions(before)
-    return chain.unfold_total(ops.sum(chosen * ops.log_softmax(logits, axis=1), axis=1))
+    return chain.unfold_total(ops.sum(chosen * log_normalized(logits, axis=1), axis=1))
 
 
 def chain_entropy(unary, pairwise, mask=None):
@@ -108,9 +108,14 @@ def chain_sample(unary, pairwise, mask=None, seed=None):
 # === The messages ===
 
 
+def log_normalized(logits, axis):
+    """`log_softmax`, without the transposition by which Keras brings an axis to the end: XLA can't undo it in a loop."""
+    return logits - ops.logsumexp(logits, axis=axis, keepdims=True)
+
+
 def total_message(beliefs, pairwise):
     """What a position with beliefs `(..., C, B)` says by `pairwise (..., C, C)`: the sum over its states."""
-    beliefs = ops.log_softmax(beliefs, axis=-2)
+    beliefs = log_normalized(beliefs, axis=-2)
     return ops.logsumexp(beliefs[..., :, None, :] + pairwise[..., None], axis=-3)
 
 
@@ -150,7 +155,7 @@ class _Chain:
     def __init__(self, unary, pairwise, mask):
         check_chain(unary.shape, pairwise.shape)
         unary = at_least_float32(unary)
-        *self.leading, S, C = ops.shape(unary)
+        *self.leading, S, _ = ops.shape(unary)
         self.pairwise = ops.cast(pairwise, unary.dtype)
         real = ops.ones((*self.leading, S, 1), "bool") if mask is None else ops.cast(mask, "bool")[..., None]
         unary = ops.where(real, ops.clip(unary, LOWEST, -LOWEST), 0.0)
@@ -186,7 +191,7 @@ class _Chain:
         both = [ops.stack([tensor, ops.flip(tensor, 0)], axis=1) for tensor in (self.unary, self.real)]
         pairwise = ops.stack([self.pairwise, ops.transpose(self.pairwise)])
         incoming = messages(both[0], pairwise, both[1])  # (S, 2, C, B)
-        return ops.log_softmax(self.unary + incoming[:, 0] + ops.flip(incoming[:, 1], 0), axis=1)
+        return log_normalized(self.unary + incoming[:, 0] + ops.flip(incoming[:, 1], 0), axis=1)
 
     def pairs(self):
         """Probability of [previous, next], and of next given previous its logarithm: two of `(S, C + 1, C, B)`.
@@ -195,15 +200,15 @@ class _Chain:
         """
         logits = self.unary + self.backward()
         logits = ops.pad(self.pairwise, ((0, 1), (0, 0)))[..., None] + logits[:, None]  # (S, C + 1, C, B)
-        log_conditionals = ops.log_softmax(logits, axis=2)
+        log_conditionals = log_normalized(logits, axis=2)
         before = self.before(self.only_real(ops.exp(self.log_marginals())))
         pairs = before[:, :, None] * ops.exp(log_conditionals) * self.real[:, None]
         return pairs, log_conditionals
 
     def before(self, states):
         """Of `states (S, C, B)`, probabilities of states, those of the position before: `(S, C + 1, B)`, as in `pairs`."""
-        nothing = ops.concatenate([ops.zeros_like(self.unary[0]), ops.ones_like(self.real[0])], axis=0)
-        nothing = ops.cast(nothing, states.dtype)
+        _, C, B = ops.shape(states)
+        nothing = ops.concatenate([ops.zeros((C, B), states.dtype), ops.ones((1, B), states.dtype)], axis=0)
         states = ops.concatenate([states, ops.zeros_like(self.real), self.real], axis=1)
         last = scan(lambda last, entry: ops.where(entry[-1:] > 0.0, entry[:-1], last), nothing, states)
         return ops.concatenate([nothing[None], last], axis=0)[:-1]
@@ -226,7 +231,9 @@ class _Chain:
             is_best = ops.one_hot(ops.argmax(totals, axis=0), self.pairwise.shape[0], axis=0, dtype=last.dtype)
             return ops.where(entry[-1:] > 0.0, is_best, last)
 
-        chosen = scan(step, ops.zeros_like(logits[0]), ops.concatenate([logits, self.real], axis=1))
+        chosen = scan(
+            step, ops.zeros(ops.shape(logits)[1:], logits.dtype), ops.concatenate([logits, self.real], axis=1)
+        )
         return ops.cast(self.unfold(self.only_real(ops.argmax(chosen, axis=1)[:, None], 0)[:, 0]), "int32")
 
 
