@@ -107,6 +107,21 @@ def test_a_chain_that_was_computed_by_hand():
     np.testing.assert_allclose(linear_chain.chain_log_prob([0, 1], unary, pairwise), -0.8537, atol=1e-4)
 
 
+def test_values_and_gradients_equal_those_of_torch_struct():
+    given, expected = (reference.UNARY, reference.PAIRWISE), reference.OF_TORCH_STRUCT
+    for name in ("marginals", "log_partition", "entropy"):
+        np.testing.assert_allclose(of_chain(name)(*given), expected[name], atol=FLOAT32)
+    assert to_numpy(linear_chain.chain_mode(*given))[1:].tolist() == expected["mode_after_the_first"]
+
+    def total(unary, pairwise):
+        return ops.sum(linear_chain.chain_marginals(unary, pairwise) * ops.array(reference.FACTORS))
+
+    of_unary = gradient(lambda unary: total(unary, reference.PAIRWISE), reference.UNARY)
+    of_pairwise = gradient(lambda pairwise: total(reference.UNARY, pairwise), reference.PAIRWISE)
+    np.testing.assert_allclose(of_unary, expected["slopes_of_unary"], atol=FLOAT32)
+    np.testing.assert_allclose(of_pairwise, expected["slopes_of_pairwise"], atol=FLOAT32)
+
+
 def test_states_that_are_equally_good_are_the_first():
     assert not to_numpy(linear_chain.chain_mode(np.zeros((S, 3), "float32"), np.zeros((3, 3), "float32"))).any()
 

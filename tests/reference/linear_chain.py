@@ -59,3 +59,34 @@ def forward_backward(unary, pairwise):
         "marginals": np.exp(forward + backward - log_partition),
         "pair_marginals": pairs,
     }
+
+
+# The package `torch-struct` 0.5 (PyPI) on torch 2.13, in float64: `LinearChainCRF(...).marginals`, `.partition`, `.entropy`
+# and `.argmax` of one chain, and the gradients of the sum of FACTORS · marginals.
+UNARY = np.array([[1, -0.5, 0.25], [0.5, 2, -1], [-1.5, 0.75, 0], [0, 1.25, -2], [3, -1, 0.5]], "float32")
+PAIRWISE = np.array([[0.5, -1, 0.25], [2, 0, -0.75], [-0.5, 1.5, 1]], "float32")
+FACTORS = np.array([[1, -2, 3], [0.5, -1.5, 2.5], [-3, 1, 0], [2, 0.5, -1], [0.25, 1.75, -0.5]], "float32")
+OF_TORCH_STRUCT = {
+    "marginals": [
+        [0.254965, 0.160236, 0.584799],
+        [0.221731, 0.641133, 0.137136],
+        [0.089682, 0.442582, 0.467736],
+        [0.172295, 0.824588, 0.003117],
+        [0.981662, 0.002968, 0.01537],
+    ],
+    "log_partition": 12.510781,
+    "entropy": 2.943117,
+    "mode_after_the_first": [1, 1, 1, 0],
+    "slopes_of_unary": [
+        [0.039325, -0.546525, 0.5072],
+        [-0.252553, -0.231884, 0.484437],
+        [-0.312825, 0.548794, -0.235969],
+        [0.282476, -0.273183, -0.009293],
+        [-0.00619, 0.004064, 0.002126],
+    ],
+    "slopes_of_pairwise": [
+        [0.208624, -0.396618, -0.055583],
+        [-0.53256, 0.21068, -0.180918],
+        [0.034844, 0.23373, 0.477801],
+    ],
+}
