@@ -35,7 +35,7 @@ def chain_marginals(unary, pairwise, mask=None):
 
     Example:
         >>> chain_marginals(ops.array([[1.0, 0.0], [0.0, 1.0]]), ops.array([[0.5, 0.0], [0.0, 0.5]]))
-        [[0.6652, 0.3348], [0.3348, 0.6652]]
+        [[0.6841, 0.3159], [0.3159, 0.6841]]
     """
     return ops.exp(chain_log_marginals(unary, pairwise, mask))
 

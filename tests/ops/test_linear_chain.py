@@ -102,6 +102,8 @@ def test_a_chain_that_was_computed_by_hand():
     unary, pairwise = np.array([[1, 0], [0, 1]], "float32"), np.array([[0.5, 0], [0, 0.5]], "float32")
     # Four scores: [0, 0] 1.5, [0, 1] 2, [1, 0] 0, [1, 1] 1.5.
     np.testing.assert_allclose(linear_chain.chain_log_partition(unary, pairwise), 2.8537, atol=1e-4)
+    expected = [[0.6841, 0.3159], [0.3159, 0.6841]]  # (exp(1.5) + exp(2)) / Z
+    np.testing.assert_allclose(linear_chain.chain_marginals(unary, pairwise), expected, atol=1e-4)
     assert to_numpy(linear_chain.chain_mode(unary, pairwise)).tolist() == [0, 1]
     np.testing.assert_allclose(linear_chain.chain_score([0, 1], unary, pairwise), 2.0, atol=FLOAT32)
     np.testing.assert_allclose(linear_chain.chain_log_prob([0, 1], unary, pairwise), -0.8537, atol=1e-4)
