@@ -1,6 +1,6 @@
 """Times this package beside others: python benchmarks/run.py [NAME ...]
 
-Names: import_time, attention, training_step, greedy_decoding, pointer_network; without one, all of them. Every
+Names: import_time, attention, training_step, greedy_decoding, pointer_network, linear_chain; without one, all of them. Every
 contender runs in a process of its own, with two threads, and they take turns. "ours / its" is the median over the
 rounds of our time over the contender's in the same round: below 1 we are faster. "CPU" is the time of all threads
 together.
@@ -17,7 +17,7 @@ import sys
 
 from side_by_side import ENVIRONMENT, compare
 
-NAMES = ("import_time", "attention", "training_step", "greedy_decoding", "pointer_network")
+NAMES = ("import_time", "attention", "training_step", "greedy_decoding", "pointer_network", "linear_chain")
 VARIABLES = (*ENVIRONMENT, "TF_ENABLE_ONEDNN_OPTS", "TF_XLA_FLAGS", "XLA_FLAGS", "MALLOC_MMAP_THRESHOLD_", "LD_PRELOAD")
 
 

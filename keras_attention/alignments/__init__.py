@@ -4,9 +4,11 @@ import functools
 
 from keras_attention.alignments.alignment import Alignment
 from keras_attention.alignments.argmax import Argmax
+from keras_attention.alignments.bernoulli import Bernoulli
 from keras_attention.alignments.categorical import Categorical
 from keras_attention.alignments.entmax import Entmax
 from keras_attention.alignments.estimator import Estimator
+from keras_attention.alignments.linear_chain import LinearChain
 from keras_attention.alignments.monotonic import Monotonic
 from keras_attention.alignments.reinforce import Reinforce
 from keras_attention.alignments.relaxed import Relaxed
@@ -19,9 +21,11 @@ from keras_attention.ops.random import split_seed
 __all__ = [
     "Alignment",
     "Argmax",
+    "Bernoulli",
     "Categorical",
     "Entmax",
     "Estimator",
+    "LinearChain",
     "Monotonic",
     "Reinforce",
     "Relaxed",
@@ -33,8 +37,10 @@ __all__ = [
 
 _NAMES = {
     "entmax": Entmax,
+    "linear_chain": LinearChain,
     "monotonic": Monotonic,
     "sampled": SampledCategorical,
+    "sigmoid": Bernoulli,
     "softmax": Categorical,
     "sparsemax": Sparsemax,
 }

@@ -21,6 +21,9 @@ class Alignment(keras.layers.Layer):
         log_prob(selection, scores, mask): Log-probability of a selection, `(..., T)` where the queries are
             independent of each other and `(...)` where one structure spans all of them.
         entropy(scores, mask): Entropy in nats, of the shape of the log-probability.
+        log_partition(scores, mask): Logarithm of the sum of exp(score) over all selections, of the shape of the
+            log-probability; 0 where nothing may be attended. A selection's score is the sum of its parts' scores, and its
+            log-probability is that score less the log-partition. Only what is an exponential family has one.
 
     Call arguments:
         scores: Float tensor of shape `(..., T, S)`.

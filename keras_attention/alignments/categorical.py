@@ -77,3 +77,11 @@ class Categorical(Alignment):
         """Entropy of each row in nats: `(..., T)`."""
         scores = at_least_float32(scores)
         return -ops.sum(masked_softmax(scores, mask) * masked_log_softmax(scores, mask), axis=-1)
+
+    def log_partition(self, scores, mask=None):
+        """Logarithm `(..., T)` of the sum of exp(score) over each row, 0 where nothing may be attended."""
+        scores = mask_scores(at_least_float32(scores), mask)
+        highest = ops.stop_gradient(ops.max(scores, axis=-1, keepdims=True, initial=-3e38))
+        allowed = ops.ones_like(scores) if mask is None else ops.cast(mask, scores.dtype)
+        total = ops.sum(allowed * ops.exp(scores - highest), axis=-1)  # no less than 1, unless nothing may be attended
+        return ops.where(total > 0.0, highest[..., 0] + ops.log(ops.where(total > 0.0, total, 1.0)), 0.0)

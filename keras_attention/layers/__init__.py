@@ -10,6 +10,7 @@ from keras_attention.layers.multi_head_attention import MultiHeadAttention
 from keras_attention.layers.pointer import Pointer
 from keras_attention.layers.sinusoidal_position_encoding import SinusoidalPositionEncoding
 from keras_attention.layers.soft_attention import SoftAttention
+from keras_attention.layers.structured_attention import StructuredAttention
 from keras_attention.layers.token_embedding import TokenEmbedding
 from keras_attention.layers.transformer_decoder_block import TransformerDecoderBlock
 from keras_attention.layers.transformer_encoder_block import TransformerEncoderBlock
@@ -25,6 +26,7 @@ __all__ = [
     "Pointer",
     "SinusoidalPositionEncoding",
     "SoftAttention",
+    "StructuredAttention",
     "TokenEmbedding",
     "TransformerDecoderBlock",
     "TransformerEncoderBlock",

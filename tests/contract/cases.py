@@ -202,7 +202,11 @@ _POINTER_NETWORK = {
 }
 # As its config, of which every call of `make` gets a layer of its own.
 _GLIMPSE = keras.saving.serialize_keras_object(layers.SoftAttention("concat"))
+<<<<<<< HEAD
 _CONVOLUTION = keras.saving.serialize_keras_object(keras.layers.Conv1D(11, 3, padding="same"))
+=======
+_AVERAGE_OF_SEGMENT = keras.saving.serialize_keras_object(alignments.LinearChain(normalize="l1"))  # sums to one
+>>>>>>> helperA
 
 CASES = (
     Case(scores.DotScore, **_SCORE),
@@ -212,6 +216,8 @@ CASES = (
     Case(scores.AdditiveScore, {"units": 13}, **_WIDE_SCORE),
     Case(alignments.Sparsemax, **_ALIGNMENT),
     Case(alignments.Entmax, {"alpha": 1.25}, **_ALIGNMENT),
+    Case(alignments.Bernoulli, {"normalize": "l1", "scale": 2.0}, **_ALIGNMENT),
+    Case(alignments.LinearChain, {"pairwise_regularizer": "l2", "scale": 0.5}, **_ALIGNMENT),
     Case(alignments.Monotonic, {"initial_offset": 0.5, "seed": 5}, learning={"training": True}, **_ALIGNMENT),
     Case(
         alignments.Categorical,
@@ -262,6 +268,15 @@ CASES = (
         is_context=True,
         variant="additive",
         **_ATTENTION,
+    ),
+    Case(
+        layers.StructuredAttention,
+        {"alignment": _AVERAGE_OF_SEGMENT},
+        inputs={"query": "BTD", "value": "BSE", "key": "BSD"},
+        output="BTE",
+        weights="BTS",
+        is_context=True,
+        **{**_ATTENTION, "masks": {**_ATTENTION["masks"], "key_mask": "S"}, "causal": ("query", "value", "key")},
     ),
     Case(
         layers.MultiHeadAttention,

@@ -128,6 +128,16 @@ def test_classify_documents_reads_folds_of_class_folders(tmp_path):
     assert "gives 10 of 10 classes as the model does" in result.stdout
 
 
+def test_structured_attention_compares_alignments_and_shows_what_they_attend(tmp_path):
+    result = run("structured_attention.py", "--smoke", "--output", tmp_path)
+    assert result.returncode == 0, result.stderr
+    for name in ("softmax", "sigmoid", "linear chain"):
+        assert re.search(rf"^{name} +\d\.\d\d\d +\d+\.\d%", result.stdout, flags=re.MULTILINE)
+    difference = re.search(r"answers as the model does, within (\S+)\.$", result.stdout, flags=re.MULTILINE)
+    assert float(difference.group(1)) < 1e-5
+    assert (tmp_path / "attended.png").is_file()
+
+
 @pytest.mark.parametrize(
     "arguments, environment, message",
     [

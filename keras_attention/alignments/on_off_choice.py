@@ -1,0 +1,49 @@
+"""Alignments in which each position is attended or not, on or off: any number of them for each query."""
+
+from keras import ops
+
+from keras_attention.alignments.alignment import Alignment
+from keras_attention.ops import LOWEST, at_least_float32, masked_softmax
+from keras_attention.ops.shapes import check_positive
+
+
+class OnOffChoice(Alignment):
+    """What `Bernoulli` and `LinearChain` share: how probabilities become weights.
+
+    A subclass writes `log_marginals(scores, mask)`, the logarithm of the probability of being on, in float32 or better
+    and LOWEST where masked.
+    """
+
+    def __init__(self, normalize=None, scale=1.0, **kwargs):
+        super().__init__(**kwargs)
+        if normalize not in (None, "l1"):
+            raise ValueError(
+                f'`normalize` must be None, for the probabilities as they are, or "l1", for weights that sum to `scale`. '
+                f"Received: {normalize!r}."
+            )
+        self.normalize = normalize
+        self.scale = check_positive("scale", scale)
+
+    def call(self, scores, mask=None, training=None):
+        weights = self.log_marginals(scores, mask)
+        # The softmax of logarithms divides probabilities by their sum, and does so where all of them round to zero.
+        weights = ops.exp(weights) if self.normalize is None else masked_softmax(weights, mask)
+        return ops.cast(self.scale * weights, scores.dtype)
+
+    def marginals(self, scores, mask=None):
+        """The probability `(..., T, S)` that a position is on, neither normalized nor scaled."""
+        return ops.cast(ops.exp(self.log_marginals(scores, mask)), scores.dtype)
+
+    def log_marginals(self, scores, mask=None):
+        raise NotImplementedError(f"{type(self).__name__} must define `log_marginals(scores, mask)`.")
+
+    @staticmethod
+    def possible(log_probabilities, selection, mask):
+        """`log_probabilities (..., T)`, LOWEST where the selection attends to what may not be attended."""
+        if mask is None:
+            return log_probabilities
+        impossible = ops.logical_and(at_least_float32(selection) > 0.0, ops.logical_not(mask))
+        return ops.where(ops.any(impossible, axis=-1), LOWEST, log_probabilities)
+
+    def get_config(self):
+        return {**super().get_config(), "normalize": self.normalize, "scale": self.scale}
