@@ -202,11 +202,8 @@ _POINTER_NETWORK = {
 }
 # As its config, of which every call of `make` gets a layer of its own.
 _GLIMPSE = keras.saving.serialize_keras_object(layers.SoftAttention("concat"))
-<<<<<<< HEAD
 _CONVOLUTION = keras.saving.serialize_keras_object(keras.layers.Conv1D(11, 3, padding="same"))
-=======
 _AVERAGE_OF_SEGMENT = keras.saving.serialize_keras_object(alignments.LinearChain(normalize="l1"))  # sums to one
->>>>>>> helperA
 
 CASES = (
     Case(scores.DotScore, **_SCORE),
