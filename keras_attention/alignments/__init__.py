@@ -5,6 +5,7 @@ import functools
 from keras_attention.alignments.alignment import Alignment
 from keras_attention.alignments.argmax import Argmax
 from keras_attention.alignments.categorical import Categorical
+from keras_attention.alignments.dependency_tree import DependencyTree
 from keras_attention.alignments.entmax import Entmax
 from keras_attention.alignments.estimator import Estimator
 from keras_attention.alignments.monotonic import Monotonic
@@ -20,6 +21,7 @@ __all__ = [
     "Alignment",
     "Argmax",
     "Categorical",
+    "DependencyTree",
     "Entmax",
     "Estimator",
     "Monotonic",
@@ -32,6 +34,7 @@ __all__ = [
 ]
 
 _NAMES = {
+    "dependency_tree": DependencyTree,
     "entmax": Entmax,
     "monotonic": Monotonic,
     "sampled": SampledCategorical,

@@ -213,6 +213,11 @@ CASES = (
     Case(alignments.Entmax, {"alpha": 1.25}, **_ALIGNMENT),
     Case(alignments.Monotonic, {"initial_offset": 0.5, "seed": 5}, learning={"training": True}, **_ALIGNMENT),
     Case(
+        alignments.DependencyTree,
+        {"single_root": False},
+        **{**_ALIGNMENT, "inputs": {"scores": "BTT"}, "output": "BTT", "masks": {"mask": "TT"}},
+    ),
+    Case(
         alignments.Categorical,
         inputs={"scores": "BTS"},
         output="BTS",
