@@ -79,12 +79,15 @@ def first_word(matrix):
     """
     row = matrix[..., :1, :]
     column = ops.arange(ops.shape(row)[-1])
-    others = ops.where(ops.equal(column, 1), LOWEST, row)
+    is_second = ops.equal(column, 1)
+    others = ops.where(is_second, LOWEST, row)
     total = ops.logsumexp(others, axis=-1, keepdims=True)
     has_others = is_possible(total)
-    heads = ops.where(has_others, others - total, ops.where(ops.equal(column, 1), 0.0, LOWEST))
+    log_heads = ops.log_softmax(others, axis=-1)
+    heads = ops.where(has_others, log_heads, ops.where(is_second, 0.0, LOWEST))
     # Whoever hangs on a word that had to take the root is as good as settled.
-    seen = ops.where(has_others, row - total, ops.where(ops.equal(column, 0), 0.0, LOWEST))
+    seen = ops.where(is_second, row - total, log_heads)
+    seen = ops.where(has_others, seen, ops.where(ops.equal(column, 0), 0.0, LOWEST))
     return ops.where(has_others, total, row[..., 1:2]), ops.maximum(heads, LOWEST), ops.maximum(seen, LOWEST)
 
 
