@@ -24,8 +24,10 @@ def over_group(reduce, same, values, initial):
 
 
 def first_maximum(scores):
-    """Index of the first maximum of each row, `(...)`; 0 where a row is empty, on which `argmax` raises."""
-    return ops.argmax(ops.concatenate([scores, ops.full_like(scores[..., :1], 2 * LOWEST)], axis=-1), axis=-1)
+    """Index of the first maximum of each row, `(...)`. No argmax, which raises where there are no words."""
+    is_maximum = ops.equal(scores, ops.max(scores, axis=-1, keepdims=True, initial=2 * LOWEST))
+    word = ops.arange(ops.shape(scores)[-1], dtype="int32")
+    return ops.min(ops.where(is_maximum, word, 2**30), axis=-1, initial=2**30)
 
 
 def best_entering_arcs(same, costs, scores):
@@ -39,7 +41,7 @@ def best_entering_arcs(same, costs, scores):
         For each word `(..., n)`: the head where the arc enters its group, which is the word itself for the root, or -1
         where the arc enters at another word; and the cost and the score of the arc of its group.
     """
-    word = ops.arange(ops.shape(scores)[-1])
+    word = ops.arange(ops.shape(scores)[-1], dtype="int32")
     never = 2**30
     inside = ops.logical_and(same, ops.logical_not(is_root(scores)))
     costs = ops.where(inside, never, costs)
@@ -49,7 +51,7 @@ def best_entering_arcs(same, costs, scores):
     score = over_group(ops.max, same, of_word, 2 * LOWEST)
     candidate = ops.where(ops.equal(of_word, score), word, never)
     enters = ops.equal(over_group(ops.min, same, candidate, never), word)
-    return ops.where(enters, ops.cast(first_maximum(scores), "int32"), -1), cost, score
+    return ops.where(enters, first_maximum(scores), -1), cost, score
 
 
 def follow(heads, labels):
@@ -76,7 +78,7 @@ def follow(heads, labels):
 
 def heads_of(selection):
     """The heads `(..., n)` that the one-hot rows of `selection (..., n, n)` name, n for the root."""
-    heads = ops.cast(first_maximum(selection), "int32")
+    heads = first_maximum(selection)
     word = ops.arange(ops.shape(selection)[-1], dtype="int32")
     return ops.where(ops.equal(heads, word), ops.shape(selection)[-1], heads)
 
@@ -114,7 +116,7 @@ def rounds_of_contraction(costs, scores):
         return index + 1, ops.any(in_circle), ops.where(in_circle, first, label), cost, score, labels, heads
 
     tables = [ops.zeros((n, *batch, n), "int32") for _ in range(2)]
-    start = (0, ops.convert_to_tensor(True), word, ops.zeros_like(word), ops.zeros_like(scores[..., 0]), *tables)
+    start = (0, ops.any(costs >= 0), word, ops.zeros_like(word), ops.zeros((*batch, n), scores.dtype), *tables)
     index, *_, labels, heads = ops.while_loop(lambda index, go_on, *_: ops.logical_and(go_on, index < n), body, start)
     return labels, heads, index
 

@@ -64,8 +64,8 @@ def test_gradient_of_the_log_probability_is_the_tree_less_the_marginals():
 def test_what_is_no_tree_has_the_lowest_log_probability():
     scores = normal(T, T)
     circle, two_roots = np.roll(np.eye(T, dtype="float32"), 1, axis=1), np.eye(T, dtype="float32")
-    assert float(DependencyTree().log_prob(circle, scores)) == LOWEST
-    assert float(DependencyTree().log_prob(two_roots, scores)) == LOWEST
+    assert float(DependencyTree().log_prob(circle, scores)) == np.float32(LOWEST)
+    assert float(DependencyTree().log_prob(two_roots, scores)) == np.float32(LOWEST)
     np.testing.assert_allclose(
         DependencyTree(single_root=False).log_prob(two_roots, scores),
         np.trace(scores) - to_numpy(DependencyTree(single_root=False).log_partition(scores)),
@@ -185,7 +185,7 @@ def test_a_cache_is_refused():
     attention = layers.MultiHeadAttention(num_heads=2, key_dim=3, alignment="dependency_tree")
     words = ops.zeros((B, 1, S))
     with pytest.raises(ValueError, match="DependencyTree needs all queries at once"):
-        attention(words, words, cache=attention.initial_cache(B, T), cache_index=0)
+        attention(words, words, cache=attention.empty_cache(B, T), cache_index=0)
 
 
 def test_the_name_stands_for_one_root():
