@@ -43,6 +43,14 @@ def test_sizes_below_agree_too(size, single_root):
     np.testing.assert_allclose(marginals, expected, atol=FLOAT32)
 
 
+@ROOTS
+def test_log_partition_and_marginals_equal_those_of_torch_struct(single_root):
+    total, marginals = log_partition_and_marginals(ops.array(trees.SCORES), single_root=single_root)
+    expected_total, expected = trees.OF_TORCH_STRUCT[single_root]
+    np.testing.assert_allclose(total, expected_total, atol=2 * FLOAT32)  # it adds 1e-5 to the weight of every arc
+    np.testing.assert_allclose(marginals, expected, atol=FLOAT32)
+
+
 def test_numbers_of_trees_are_those_of_cayley():
     for single_root, count in ((True, n ** (n - 1)), (False, (n + 1) ** (n - 1))):
         total = log_partition(ops.zeros((n, n)), single_root=single_root)

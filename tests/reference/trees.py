@@ -86,3 +86,30 @@ MASKS = {
     "a head that is not there": one_arc(2, 0) | one_arc(1, 1),
 }
 MASK = np.stack(list(MASKS.values()))
+
+
+# === Values of another library ===
+
+# torch-struct 0.5 (PyPI) on torch 2.13, in float32: `NonProjectiveDependencyCRF(SCORES.T, multiroot=...)`, whose first
+# index is the head. single_root -> log of the partition function, marginals.
+SCORES = [[0.5, 1.0, -0.3, 0.8], [1.5, -0.2, 2.0, 0.1], [0.3, -1.0, 0.7, 1.2], [-0.4, 0.6, 0.9, 0.2]]
+OF_TORCH_STRUCT = {
+    True: (
+        7.026662,
+        [
+            [0.217315, 0.312949, 0.121625, 0.348107],
+            [0.24981, 0.053716, 0.623901, 0.072571],
+            [0.186858, 0.025966, 0.454081, 0.333092],
+            [0.10388, 0.271104, 0.350123, 0.274888],
+        ],
+    ),
+    False: (
+        7.492179,
+        [
+            [0.377902, 0.251186, 0.095263, 0.275645],
+            [0.25161, 0.106624, 0.57244, 0.069325],
+            [0.146963, 0.021484, 0.554273, 0.277277],
+            [0.087002, 0.229421, 0.298634, 0.384939],
+        ],
+    ),
+}
