@@ -112,7 +112,7 @@ def eliminated(matrix, _=None):
 def elimination(matrix):
     """The matrices `(n, ..., n, 2 + n)` before each of the n steps."""
     steps = ops.moveaxis(matrix[..., 0], -1, 0)  # any n entries, empty where the batch is
-    return ops.concatenate([matrix[None], scan(eliminated, matrix, steps)], axis=0)[:-1]
+    return all_states(eliminated, matrix, steps)[:-1]
 
 
 def all_trees(scores, mask, single_root):
@@ -128,9 +128,11 @@ def all_trees(scores, mask, single_root):
     return allowed, matrices, ops.where(has_tree, total + ops.sum(highest, axis=-1), 0.0)
 
 
-def last_state(step, initial, inputs):
-    """The state after all steps, which is `initial` where there are none."""
-    return ops.concatenate([initial[None], scan(step, initial, inputs)], axis=0)[-1]
+def all_states(step, initial, inputs):
+    """The states `(1 + n, ...)` before and after each of n steps."""
+    if inputs.shape[0] == 0:  # on torch there is no scan of nothing
+        return initial[None]
+    return ops.concatenate([initial[None], scan(step, initial, inputs)], axis=0)
 
 
 def with_word_first(tensor, words_from=2):
@@ -214,7 +216,7 @@ def log_partition_and_marginals(scores, mask=None, *, single_root=True):
     allowed, matrices, log_partition = all_trees(scores, mask, single_root)
     log_heads, parts = parts_of(matrices)
     parts = ops.flip(first_row_and_others(ops.exp(log_heads), parts), axis=0)
-    marginals = last_state(marginals_with_first_word, ops.zeros(ops.shape(parts)[1:], parts.dtype), parts)
+    marginals = all_states(marginals_with_first_word, ops.zeros(ops.shape(parts)[1:], parts.dtype), parts)[-1]
     return log_partition, ops.where(allowed, without_root_columns(marginals), 0.0)
 
 
@@ -264,5 +266,5 @@ def sample_tree(scores, mask=None, *, single_root=True, seed=None):
     noise = ops.cast(-ops.log(-ops.log(uniform[..., :1, :]) + smallest), parts.dtype)
     draws = first_row_and_others(log_heads + noise, ops.cast(uniform < parts, parts.dtype))
     *batch, n, width = ops.shape(matrices)[1:]
-    tree = last_state(tree_with_first_word, ops.zeros((*batch, n, width + n), draws.dtype), ops.flip(draws, axis=0))
+    tree = all_states(tree_with_first_word, ops.zeros((*batch, n, width + n), draws.dtype), ops.flip(draws, axis=0))[-1]
     return ops.stop_gradient(ops.where(allowed, without_root_columns(tree[..., :width]), 0.0))

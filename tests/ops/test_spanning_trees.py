@@ -171,6 +171,6 @@ def test_seeds_repeat_and_differ():
 
 
 def test_sampled_trees_of_extreme_scores_are_the_likely_ones():
-    scores = np.array([[-200.0, 200.0, -150.0], [200.0, -200.0, -199.0], [-200.0, 200.0, 0.0]], "float32")
+    scores = np.array([[-150.0, 200.0, -180.0], [200.0, -200.0, -199.0], [-200.0, 200.0, 0.0]], "float32")
     _, found, probabilities = trees.log_partition_and_probabilities(scores, np.ones((3, 3), bool), False)
     np.testing.assert_array_equal(sample_tree(scores, single_root=False, seed=1), found[probabilities.argmax()])
