@@ -6,6 +6,7 @@ from keras_attention.alignments.alignment import Alignment
 from keras_attention.alignments.argmax import Argmax
 from keras_attention.alignments.bernoulli import Bernoulli
 from keras_attention.alignments.categorical import Categorical
+from keras_attention.alignments.dependency_tree import DependencyTree
 from keras_attention.alignments.entmax import Entmax
 from keras_attention.alignments.estimator import Estimator
 from keras_attention.alignments.linear_chain import LinearChain
@@ -23,6 +24,7 @@ __all__ = [
     "Argmax",
     "Bernoulli",
     "Categorical",
+    "DependencyTree",
     "Entmax",
     "Estimator",
     "LinearChain",
@@ -36,6 +38,7 @@ __all__ = [
 ]
 
 _NAMES = {
+    "dependency_tree": DependencyTree,
     "entmax": Entmax,
     "linear_chain": LinearChain,
     "monotonic": Monotonic,

@@ -217,6 +217,11 @@ CASES = (
     Case(alignments.LinearChain, {"pairwise_regularizer": "l2", "scale": 0.5}, **_ALIGNMENT),
     Case(alignments.Monotonic, {"initial_offset": 0.5, "seed": 5}, learning={"training": True}, **_ALIGNMENT),
     Case(
+        alignments.DependencyTree,
+        {"single_root": False},
+        **{**_ALIGNMENT, "inputs": {"scores": "BTT"}, "output": "BTT", "masks": {"mask": "TT"}},
+    ),
+    Case(
         alignments.Categorical,
         inputs={"scores": "BTS"},
         output="BTS",

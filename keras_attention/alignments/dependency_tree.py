@@ -1,0 +1,128 @@
+"""Dependency-tree alignment: each word attends to its head in a tree over all words."""
+
+import keras
+from keras import ops
+
+from keras_attention.alignments.alignment import Alignment
+from keras_attention.ops import LOWEST
+from keras_attention.ops.best_tree import best_tree, is_tree
+from keras_attention.ops.shapes import sizes_differ
+from keras_attention.ops.spanning_trees import (
+    allowed_arcs,
+    log_partition,
+    log_partition_and_marginals,
+    relative_scores,
+    sample_tree,
+)
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class DependencyTree(Alignment):
+    """Self-attention in which the words read their heads, and the heads of all words make one tree.
+
+        p(tree)       = exp(sum of scores[t, s] over the arcs of the tree) / Z
+        weights[t, s] = probability that s is the head of t
+        weights[t, t] = probability that t is the root of the sentence
+
+    The tree is not projective: its arcs may cross. Every word has one head, so the rows sum to one, and following the
+    heads leads from every word to a root. `scores[t, t]` is the score of t being a root; a root reads itself. In the
+    paper the marginals are p(z_ij = 1), where the first index is the head.
+
+    Where we differ from the papers: their root is a symbol of its own, beside the words, with scores of its own; for
+    such a symbol, or for scores of roots from a layer of its own, add to the diagonal. And the sums over all trees are
+    not determinants and inverses, which lose their digits where scores are large, but a logarithm of sums and products:
+    scores of any size are right. That takes T steps, and memory grows with T³.
+
+    A mask says which arcs a tree may have. Padding, masked as a query or as a query and a key, is not there: its row is
+    zero and no word reads it. A word that is masked as a key only reads another word, but is read by none. Where the
+    mask leaves no tree at all, everything is zero. Under a causal mask word 0 is the root where one must be.
+
+    All words are needed at once: with a cache, and so in `Transformer`, it is refused. A selection is a tree, so
+    `log_prob`, `entropy` and `log_partition` have the shape `(...)`; what is no tree has log-probability LOWEST.
+
+    Args:
+        single_root: Boolean, whether exactly one word is a root, or one or more are.
+
+    Call arguments:
+        scores: Float tensor of shape `(..., T, T)`.
+        mask: Boolean tensor that broadcasts to the scores, True = may be attended, or `None`.
+
+    Returns:
+        Weights of shape `(..., T, T)`; each row sums to one, or is zero where nothing may be attended.
+
+    Raises:
+        ValueError: If the scores are not square.
+
+    Example:
+        >>> scores = keras.ops.array([[0.0, 2.0, 1.0], [3.0, 0.0, 5.0], [1.0, 4.0, 1.0]])
+        >>> DependencyTree().mode(scores)
+        [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 1.0]]
+
+    References:
+        Kim, Denton, Hoang and Rush, 2017, section 3.2, arXiv:1702.00887, there for projective trees.
+        Liu and Lapata, 2018, section 3.1, arXiv:1705.09207.
+        Koo, Globerson, Carreras and Collins, 2007, section 3, EMNLP-CoNLL.
+    """
+
+    is_stepwise = False
+
+    def __init__(self, single_root=True, **kwargs):
+        super().__init__(**kwargs)
+        self.single_root = single_root
+
+    def build(self, scores_shape):
+        check_square(scores_shape)
+        self.built = True
+
+    def marginals(self, scores, mask=None):
+        check_square(scores.shape)
+        _, marginals = log_partition_and_marginals(scores, mask, single_root=self.single_root)
+        return ops.cast(marginals, scores.dtype)
+
+    def mode(self, scores, mask=None):
+        """The most probable tree, `(..., T, T)`; of several one and always the same."""
+        check_square(scores.shape)
+        return ops.cast(best_tree(scores, mask, single_root=self.single_root), scores.dtype)
+
+    def sample(self, scores, mask=None, seed=None):
+        """A tree drawn from the distribution, `(..., T, T)`."""
+        check_square(scores.shape)
+        return ops.cast(sample_tree(scores, mask, single_root=self.single_root, seed=seed), scores.dtype)
+
+    def log_prob(self, selection, scores, mask=None):
+        """Log-probability `(...)` of a tree `(..., T, T)`: LOWEST if it is no tree, 0 if there are no words."""
+        check_square(scores.shape)
+        scores = self._relative(scores, mask)
+        selection = ops.cast(selection, scores.dtype)
+        total = ops.sum(ops.where(selection > 0.0, selection * scores, 0.0), axis=(-2, -1))
+        log_prob = total - log_partition(scores, mask, single_root=self.single_root)
+        return ops.where(is_tree(selection, mask, single_root=self.single_root), log_prob, LOWEST)
+
+    def entropy(self, scores, mask=None):
+        """Entropy of the tree in nats, `(...)`."""
+        check_square(scores.shape)
+        scores = self._relative(scores, mask)
+        total, marginals = log_partition_and_marginals(scores, mask, single_root=self.single_root)
+        return total - ops.sum(marginals * ops.where(marginals > 0.0, scores, 0.0), axis=(-2, -1))
+
+    def log_partition(self, scores, mask=None):
+        """Logarithm of the sum over all trees, `(...)`."""
+        check_square(scores.shape)
+        return log_partition(scores, mask, single_root=self.single_root)
+
+    @staticmethod
+    def _relative(scores, mask):
+        """Scores below the highest of their row: what all trees have in common would cost digits."""
+        return relative_scores(scores, allowed_arcs(scores, mask)[0])[0]
+
+    def get_config(self):
+        return {**super().get_config(), "single_root": self.single_root}
+
+
+def check_square(shape):
+    """Raises unless queries and keys are the same words."""
+    if sizes_differ(*shape[-2:]):
+        raise ValueError(
+            "A DependencyTree is self-attention: it needs as many queries as keys, scores of shape (..., T, T). Received "
+            f"scores of shape {tuple(shape)}. Pass the same words as query and as value."
+        )
