@@ -50,7 +50,10 @@ _NAMES = {
 
 
 def get(identifier, seed=None):
-    """The alignment that a name, a config or an `Alignment` stands for: "softmax", "sampled", "sparsemax", ...
+    """The alignment that a name, a config or an `Alignment` stands for.
+
+    The names: "softmax", "sparsemax", "entmax", "sampled" (hard), "monotonic", "sigmoid", "linear_chain",
+    "dependency_tree".
 
     One that is named and draws at random gets a seed made from `seed`, other than the seed of a dropout beside it.
     """

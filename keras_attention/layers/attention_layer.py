@@ -61,8 +61,8 @@ def check_stepwise(alignment):
     """Raises unless an alignment may be computed for one query after the other, as decoding with a cache does."""
     if not alignment.is_stepwise:
         raise ValueError(
-            f"The alignment {type(alignment).__name__} needs all queries at once: where one attends depends on the queries "
-            "before it. It cannot decode step by step with a cache. Call the attention without a cache, or take another "
+            f"The alignment {type(alignment).__name__} needs all queries at once: where one attends depends on the others. "
+            "It cannot decode step by step with a cache. Call the attention without a cache, or take another "
             "alignment."
         )
 

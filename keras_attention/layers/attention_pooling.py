@@ -38,7 +38,7 @@ class AttentionPooling(keras.layers.Layer):
 
     Args:
         units: Integer, size U of the hidden layer. `None` takes the width of the inputs.
-        alignment: A name ("entmax", "monotonic", "sampled", "softmax", "sparsemax") or an `Alignment`; the scores of a
+        alignment: A name ("softmax", "sparsemax", "linear_chain", ...: see `alignments.get`) or an `Alignment`; the scores of a
             sequence are its one query, `(..., 1, S)`.
         dropout: Float in [0, 1), fraction of the weights dropped in training.
         kernel_initializer: Initializer of the kernel and of the vector.

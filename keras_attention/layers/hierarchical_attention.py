@@ -5,11 +5,17 @@ from keras import ops
 
 from keras_attention import alignments
 from keras_attention.layers.attention_pooling import AttentionPooling
+from keras_attention.layers.levels import by_level, check_levels, rates_of_levels
 from keras_attention.layers.row_encoding import encode_rows
 from keras_attention.ops.lookup import config_of, copy_of
 from keras_attention.ops.masks import as_mask, check_padding_mask
 from keras_attention.ops.random import split_seed
-from keras_attention.ops.shapes import check_known_width, check_not_ragged, check_positive_integer, check_rank
+from keras_attention.ops.shapes import (
+    check_known_width,
+    check_not_ragged,
+    check_positive_integer,
+    check_rank,
+)
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -38,9 +44,12 @@ class HierarchicalAttention(keras.layers.Layer):
             `(B, S, D)` -> `(B, S, E)` or `None`. For example `Bidirectional(GRU(50, return_sequences=True))`,
             `TransformerEncoderBlock(...)`, or `Conv1D(100, 3, padding="same")`.
         units: Integer, size U of the hidden layer of every pooling. `None` takes the width of what is pooled.
-        alignment: A name ("entmax", "monotonic", "sampled", "softmax", "sparsemax") or an `Alignment`; every level gets
-            one of its own.
+        alignment: A name ("softmax", "sparsemax", "linear_chain", ...: see `alignments.get`) or an `Alignment`; every level
+            gets one of its own.
         dropout: Float in [0, 1), fraction of the weights dropped in training.
+        unit_dropout: Float in [0, 1), for all levels or in a list or dictionary one for each: fraction of the words, of the
+            sentences and so on that are taken for padding in training (Iyyer et al., 2015, section 3.2, for words). Where
+            documents are few it is what keeps a model from learning them by heart.
         seed: Integer seed of the dropouts and of an alignment that is named and draws, or `None`.
 
     Call arguments:
@@ -68,6 +77,7 @@ class HierarchicalAttention(keras.layers.Layer):
         ((2, 11), (2, 3, 5), (2, 3))
 
     References:
+        Iyyer, Manjunatha, Boyd-Graber and Daumé, 2015, https://aclanthology.org/P15-1162.
         Yang, Yang, Dyer, He, Smola and Hovy, 2016, section 2.2, https://aclanthology.org/N16-1174.
     """
 
@@ -78,6 +88,7 @@ class HierarchicalAttention(keras.layers.Layer):
         units=None,
         alignment="softmax",
         dropout=0.0,
+        unit_dropout=0.0,
         seed=None,
         **kwargs,
     ):
@@ -90,9 +101,11 @@ class HierarchicalAttention(keras.layers.Layer):
         self.units = None if units is None else check_positive_integer("units", units)
         self.alignment = alignments.get(alignment, seed)
         self.dropout = dropout
+        self.unit_dropout = rates_of_levels("unit_dropout", unit_dropout, self.levels)
         self.seed = seed
         # The first of the seeds is that of an alignment which is named and draws.
-        _, *seeds = split_seed(seed, 1 + len(self.levels))
+        _, unit_seed, *seeds = split_seed(seed, 2 + len(self.levels))
+        self.seed_generator = keras.random.SeedGenerator(unit_seed)
         self.poolings = {
             level: AttentionPooling(
                 units,
@@ -126,6 +139,8 @@ class HierarchicalAttention(keras.layers.Layer):
         mask = ops.ones(sizes, "bool") if mask is None else ops.broadcast_to(mask, sizes)
         vectors, weights = inputs, {}
         for level in self.levels:
+            if training and self.unit_dropout[level]:
+                mask = with_some_dropped(mask, self.unit_dropout[level], self.seed_generator)
             if self.encoders[level] is not None:
                 vectors = encode_rows(self.encoders[level], vectors, mask, training)  # (B, ..., S, E)
             vectors, weights[level] = self.poolings[level](
@@ -167,6 +182,7 @@ class HierarchicalAttention(keras.layers.Layer):
             "units": self.units,
             "alignment": config_of(self.alignment),
             "dropout": self.dropout,
+            "unit_dropout": dict(self.unit_dropout),
             "seed": self.seed,
         }
 
@@ -176,36 +192,10 @@ class HierarchicalAttention(keras.layers.Layer):
         check_known_width("inputs", shape)
 
 
-def check_levels(levels):
-    """`levels` as a tuple, after checking that they are different names."""
-    names = tuple(levels) if isinstance(levels, list | tuple) else ()
-    are_names = all(isinstance(name, str) and name and "/" not in name for name in names)
-    if not names or not are_names or len(set(names)) < len(names):
-        raise ValueError(
-            "`levels` must be one or more different names, the innermost level first, such as "
-            f'("word", "sentence"). Received: {levels!r}.'
-        )
-    return names
-
-
-def by_level(name, values, levels):
-    """`values` of a list, of a dictionary or `None`, as a dictionary with one value for each level."""
-    if values is None:
-        values = {}
-    if isinstance(values, list | tuple):
-        if len(values) != len(levels):
-            raise ValueError(
-                f"`{name}` must have one value for each of the {len(levels)} levels {levels}. Received {len(values)}: "
-                f"{values!r}. Pass `None` for a level without one."
-            )
-        values = dict(zip(levels, values, strict=True))
-    if not isinstance(values, dict) or not set(values) <= set(levels):
-        received = f"the keys {sorted(map(str, values))}" if isinstance(values, dict) else repr(values)
-        raise ValueError(
-            f"`{name}` must be `None`, a list of one value for each of the levels {levels}, or a dictionary by their "
-            f"names. Received: {received}."
-        )
-    return {level: values.get(level) for level in levels}
+def with_some_dropped(mask, rate, seed):
+    """`mask (B, ..., S)` with False at a fraction `rate` of the positions, drawn at random."""
+    kept = keras.random.uniform(ops.shape(mask), dtype="float32", seed=seed) >= rate
+    return ops.logical_and(mask, kept)
 
 
 def get_encoder(level, encoder):

@@ -60,7 +60,7 @@ class MultiHeadAttention(keras.layers.Layer):
         use_gate: Boolean. Multiplies the context of each head by `sigmoid(query · W^G)` (Qiu et al., 2025).
         seed: Integer seed of the dropout and of an alignment that is named and draws, or `None`.
         score: A name ("additive", "bilinear", "concat", "dot", "scaled_dot") or a `Score`; all heads share its weights.
-        alignment: A name ("entmax", "monotonic", "sampled", "softmax", "sparsemax") or an `Alignment`.
+        alignment: A name ("softmax", "sparsemax", "linear_chain", ...: see `alignments.get`) or an `Alignment`.
 
     Call arguments:
         query: Float tensor of shape `(B, T, D_query)`.

@@ -20,7 +20,7 @@ class StructuredAttention(AttentionLayer):
 
     Args:
         score: A name ("additive", "bilinear", "concat", "dot", "scaled_dot") or a `Score`.
-        alignment: A name, such as "linear_chain" or "sigmoid", or an `Alignment`.
+        alignment: A name, such as "linear_chain", "sigmoid" or "dependency_tree" (self-attention only), or an `Alignment`.
         dropout: Float in [0, 1), fraction of the weights dropped in training.
         seed: Integer seed of the dropout and of an alignment that is named and draws, or `None`.
 

@@ -25,7 +25,8 @@ class TransformerDecoderBlock(TransformerBlock):
         activation: Activation of the feed-forward network.
         normalize_first: Boolean, pre-LN instead of post-LN.
         score: A name ("scaled_dot", ...) or a `Score`; the second attention gets a copy of its own.
-        alignment: A name ("entmax", "monotonic", "sampled", "softmax", "sparsemax") or an `Alignment`, of both attentions.
+        alignment: A name ("softmax", "sparsemax", "linear_chain", ...: see `alignments.get`) or an `Alignment`, of both
+            attentions.
         seed: Integer seed of the dropouts, or `None`.
 
     Call arguments:

@@ -25,7 +25,7 @@ class TransformerEncoderBlock(TransformerBlock):
         activation: Activation of the feed-forward network.
         normalize_first: Boolean, pre-LN instead of post-LN.
         score: A name ("scaled_dot", ...) or a `Score`.
-        alignment: A name ("entmax", "monotonic", "sampled", "softmax", "sparsemax") or an `Alignment`.
+        alignment: A name ("softmax", "sparsemax", "linear_chain", ...: see `alignments.get`) or an `Alignment`.
         seed: Integer seed of the dropouts, or `None`.
 
     Call arguments:

@@ -6,7 +6,7 @@ from keras import ops
 
 from keras_attention import alignments
 from keras_attention.layers import HierarchicalAttention, SinusoidalPositionEncoding
-from keras_attention.layers.hierarchical_attention import by_level, check_levels
+from keras_attention.layers.levels import by_level, check_levels, rates_of_levels
 from keras_attention.models.encoders import transformer_encoder
 from keras_attention.ops.lookup import config_of, get_by_name
 from keras_attention.ops.masks import padding_mask
@@ -40,8 +40,10 @@ class HierarchicalClassifier(keras.Model):
             level; a layer belongs to one level only.
         hidden_dim: Integer E, width of what an encoder by name returns, and of the hidden layer of each pooling; even for
             the recurrent ones, and with "transformer" a multiple of 8, its heads.
-        alignment: A name ("entmax", "softmax", "sparsemax", ...) or an `Alignment`.
+        alignment: A name ("softmax", "sparsemax", "entmax", ...: see `alignments.get`) or an `Alignment`.
         dropout: Float in [0, 1), on the embeddings and on the document, and in the block of "transformer".
+        unit_dropout: Float in [0, 1), or one for each level: fraction of the words, the sentences and so on that are taken for
+            padding in training, as in `HierarchicalAttention`.
         seed: Integer seed of the dropouts and of an alignment that is named and draws, or `None`.
         dtype: Name or policy of the layers, such as "mixed_bfloat16"; the logits are float32 in any case.
         name, trainable: As in `keras.Model`.
@@ -79,6 +81,7 @@ class HierarchicalClassifier(keras.Model):
         hidden_dim=100,
         alignment="softmax",
         dropout=0.0,
+        unit_dropout=0.0,
         seed=None,
         dtype=None,
         name=None,
@@ -98,6 +101,7 @@ class HierarchicalClassifier(keras.Model):
             "hidden_dim": check_positive_integer("hidden_dim", hidden_dim),
             "alignment": config_of(alignment),
             "dropout": dropout,
+            "unit_dropout": rates_of_levels("unit_dropout", unit_dropout, levels),
             "seed": seed,
             "dtype": keras.saving.serialize_keras_object(dtype),
         }
@@ -116,7 +120,14 @@ class HierarchicalClassifier(keras.Model):
             for level, each in zip(levels, seeds, strict=True)
         }
         attention = HierarchicalAttention(
-            levels, encoders, hidden_dim, alignment, seed=attention_seed, dtype=dtype, name="attention"
+            levels,
+            encoders,
+            hidden_dim,
+            alignment,
+            unit_dropout=unit_dropout,
+            seed=attention_seed,
+            dtype=dtype,
+            name="attention",
         )
         output = keras.layers.Dense(num_classes, dtype="float32", name="output")
 

@@ -41,7 +41,10 @@ class Transformer(SequenceModel):
         tie_embeddings: Boolean. The logits are read off the target's embedding table; with one vocabulary the source
             uses that table too, as in the paper.
         score: A name ("scaled_dot", ...) or a `Score`.
-        alignment: A name ("entmax", "sampled", "softmax", "sparsemax") or an `Alignment` whose queries may come one by one.
+        alignment: A name ("softmax", "sparsemax", "linear_chain", ...: see `alignments.get`) or an `Alignment` whose
+            queries may come one by one.
+        encoder_alignment: The alignment of the encoder's self-attention; any, such as "dependency_tree". `None`: as
+            `alignment`.
         seed: Integer seed of the dropouts, or `None`.
         dtype: Name or policy of the layers, such as "mixed_bfloat16"; the logits are float32 in any case.
         name, trainable: As in `keras.Model`.
@@ -83,6 +86,7 @@ class Transformer(SequenceModel):
         tie_embeddings=False,
         score="scaled_dot",
         alignment="softmax",
+        encoder_alignment=None,
         seed=None,
         dtype=None,
         name=None,
@@ -91,6 +95,7 @@ class Transformer(SequenceModel):
         check_rate("dropout", dropout)
         score, alignment = scores.get(score), alignments.get(alignment, seed)
         check_stepwise(alignment)
+        encoder_alignment = None if encoder_alignment is None else alignments.get(encoder_alignment, seed)
         num_layers = check_positive_integer("num_layers", num_layers)
         hidden_dim = check_positive_integer("hidden_dim", hidden_dim)
         source_vocabulary_size = check_positive_integer("source_vocabulary_size", source_vocabulary_size)
@@ -111,11 +116,12 @@ class Transformer(SequenceModel):
             "tie_embeddings": tie_embeddings,
             "score": config_of(score),
             "alignment": config_of(alignment),
+            "encoder_alignment": None if encoder_alignment is None else config_of(encoder_alignment),
             "seed": seed,
             "dtype": keras.saving.serialize_keras_object(dtype),
         }
 
-        self._make_layers(target_vocabulary_size, score, alignment, dtype)
+        self._make_layers(target_vocabulary_size, score, encoder_alignment or alignment, alignment, dtype)
         source, target = (keras.Input((None,), dtype="int32", name=name) for name in ("source", "target"))
         logits = self.decode(target, *self._encode(source))
         inputs = {"source": source, "target": target}
@@ -124,7 +130,7 @@ class Transformer(SequenceModel):
 
     # === Layers ===
 
-    def _make_layers(self, target_vocabulary_size, score, alignment, dtype):
+    def _make_layers(self, target_vocabulary_size, score, encoder_alignment, decoder_alignment, dtype):
         config, D = self.config, self.config["hidden_dim"]
         seeds = iter(split_seed(config["seed"], 2 * config["num_layers"] + 2))
         self.target_embedding = TokenEmbedding(target_vocabulary_size, D, dtype=dtype, name="target_embedding")
@@ -150,7 +156,10 @@ class Transformer(SequenceModel):
                 )
                 for index in range(config["num_layers"])
             ]
-            for side, kind in (("encoder", TransformerEncoderBlock), ("decoder", TransformerDecoderBlock))
+            for side, kind, alignment in (
+                ("encoder", TransformerEncoderBlock, encoder_alignment),
+                ("decoder", TransformerDecoderBlock, decoder_alignment),
+            )
         )
         self.encoder_norm = self.decoder_norm = self.logits_dense = None
         if config["normalize_first"]:

@@ -317,7 +317,7 @@ CASES = (
     ),
     Case(
         layers.HierarchicalAttention,
-        {"encoders": {"word": _CONVOLUTION}, "units": 13},
+        {"encoders": {"word": _CONVOLUTION}, "units": 13, "unit_dropout": {"word": 0.25}, "seed": 5},
         inputs={"inputs": "BTSD"},
         output="BE",
         weights={"word": "BTS", "sentence": "BT"},

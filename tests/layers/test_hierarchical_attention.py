@@ -405,3 +405,45 @@ def test_an_encoder_must_keep_the_positions(encoder, received):
 def test_shapes_that_do_not_fit(shape, mask, message):
     with pytest.raises(ValueError, match=message):
         HierarchicalAttention()(np.ones(shape, "float32"), mask=None if mask is None else np.ones(mask, bool))
+
+
+# === Units left out in training ===
+
+
+@pytest.mark.parametrize(("level", "kept"), [("word", 0.7), ("sentence", 0.4)])
+def test_a_fraction_of_the_units_is_taken_for_padding_in_training(level, kept):
+    layer = HierarchicalAttention(unit_dropout={level: 1.0 - kept}, seed=3)
+    inputs, mask = normal(29, 31, 37, 2).astype("float32"), np.ones((29, 31, 37), bool)
+    mask[:, -1] = False
+    _, weights = to_numpy(layer(inputs, mask=mask, return_attention_scores=True, training=True))
+    is_used = weights[level][:, :-1] > 0
+    assert abs(is_used.mean() - kept) < 0.05
+    assert not (is_used == is_used[0]).all()
+    assert not (weights[level][:, -1] > 0).any()
+
+
+def test_no_unit_is_left_out_at_inference():
+    layer = HierarchicalAttention(unit_dropout=0.9, seed=3)
+    plain = HierarchicalAttention()
+    output = call(layer, INPUTS, MASK)[0]
+    plain.build(INPUTS.shape)
+    plain.set_weights([to_numpy(weight) for weight in layer.trainable_variables])
+    close(call(plain, INPUTS, MASK)[0], to_numpy(output))
+
+
+def test_what_is_left_out_has_no_influence_and_what_is_kept_sums_to_one():
+    _, weights = to_numpy(
+        HierarchicalAttention(unit_dropout=[0.5, 0.0], seed=3)(
+            INPUTS.astype("float32"), mask=MASK, return_attention_scores=True, training=True
+        )
+    )
+    sums = weights["word"].sum(-1)
+    np.testing.assert_allclose(sums[sums > 0], 1.0, atol=FLOAT32)
+    np.testing.assert_array_equal(weights["sentence"] > 0, sums > 0)
+
+
+def test_a_rate_of_units_outside_its_range_is_an_error():
+    with pytest.raises(ValueError, match=r"`unit_dropout` must be a number in \[0, 1\). Received: 1.0"):
+        HierarchicalAttention(unit_dropout={"word": 1.0})
+    with pytest.raises(ValueError, match="`unit_dropout` must have one value for each of the 2 levels"):
+        HierarchicalAttention(unit_dropout=[0.5])

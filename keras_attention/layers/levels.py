@@ -1,0 +1,44 @@
+"""The levels of a document by their names, the innermost first, and what is given for each of them."""
+
+from keras_attention.ops.shapes import check_rate
+
+
+def check_levels(levels):
+    """`levels` as a tuple, after checking that they are different names."""
+    names = tuple(levels) if isinstance(levels, list | tuple) else ()
+    are_names = all(isinstance(name, str) and name and "/" not in name for name in names)
+    if not names or not are_names or len(set(names)) < len(names):
+        raise ValueError(
+            "`levels` must be one or more different names, the innermost level first, such as "
+            f'("word", "sentence"). Received: {levels!r}.'
+        )
+    return names
+
+
+def by_level(name, values, levels):
+    """`values` of a list, of a dictionary or `None`, as a dictionary with one value for each level."""
+    if values is None:
+        values = {}
+    if isinstance(values, list | tuple):
+        if len(values) != len(levels):
+            raise ValueError(
+                f"`{name}` must have one value for each of the {len(levels)} levels {levels}. Received {len(values)}: "
+                f"{values!r}. Pass `None` for a level without one."
+            )
+        values = dict(zip(levels, values, strict=True))
+    if not isinstance(values, dict) or not set(values) <= set(levels):
+        received = f"the keys {sorted(map(str, values))}" if isinstance(values, dict) else repr(values)
+        raise ValueError(
+            f"`{name}` must be `None`, a list of one value for each of the levels {levels}, or a dictionary by their "
+            f"names. Received: {received}."
+        )
+    return {level: values.get(level) for level in levels}
+
+
+def rates_of_levels(name, rates, levels):
+    """One rate for each level, of one for all of them or of one for each."""
+    rates = dict.fromkeys(levels, rates) if isinstance(rates, int | float) else by_level(name, rates, levels)
+    rates = {level: 0.0 if rate is None else rate for level, rate in rates.items()}
+    for rate in rates.values():
+        check_rate(name, rate)
+    return rates
