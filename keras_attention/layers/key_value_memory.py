@@ -28,9 +28,8 @@ class KeyValueMemory(AttentionLayer):
     where they are the dot product and the softmax; `query[j]` is q_j, `key` is Aφ(k), `value` is Aφ(v), `weights` are p_h,
     `context` is o and `hop_kernel[j]` is R_j. Values have the width of the query.
 
-    A kernel turns what was found into a question, and must forget the question before: a memory whose kernels start as the
-    identity easily learns to read one entry and no second. With keys and values that differ from hop to hop ("adjacent"
-    weights of Sukhbaatar et al.) it is as many layers of `num_hops=1`, one after the other.
+    With `kernel_initializer="identity"` it starts as the plain end-to-end memory of Sukhbaatar et al. A memory whose keys
+    and values differ from hop to hop (their "adjacent" weights) is as many layers of `num_hops=1`, one after the other.
 
     Args:
         num_hops: Integer, how often the memory is read.
@@ -64,7 +63,7 @@ class KeyValueMemory(AttentionLayer):
         ((2, 1, 7), (2, 2, 1, 5))
 
     References:
-        Miller et al., 2016, section 3.1, eq. (1) to (4), arXiv:1606.03126.
+        Miller et al., 2016, section 3.1, arXiv:1606.03126.
         Sukhbaatar, Szlam, Weston and Fergus, 2015, section 2, arXiv:1503.08895.
     """
 

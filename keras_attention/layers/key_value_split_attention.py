@@ -93,7 +93,7 @@ class KeyValueSplitAttention(keras.layers.Layer):
         ((2, 11, 7), (2, 11, 5))
 
     References:
-        Daniluk, Rocktäschel, Welbl and Riedel, 2017, eq. (6) to (12), arXiv:1702.04521.
+        Daniluk, Rocktäschel, Welbl and Riedel, 2017, sections 2.2 and 2.3, arXiv:1702.04521.
     """
 
     def __init__(

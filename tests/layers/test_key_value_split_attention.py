@@ -2,13 +2,14 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
-from reference import memories
+from reference import attention, memories
 from reference.arrays import normal, to_numpy
 from reference.gradients import gradient
 from tolerances import EXACT, FLOAT32
 
 from keras_attention.alignments import Sparsemax
 from keras_attention.layers import KeyValueAttention, KeyValueSplitAttention
+from keras_attention.ops.choices import collect_choices
 from keras_attention.scores import AdditiveScore
 
 B, T, H, U = 2, 7, 5, 13
@@ -72,6 +73,18 @@ def test_it_equals_key_value_attention_under_the_mask_of_the_window(alignment, s
     np.testing.assert_allclose(weights, right, atol=FLOAT32)
     real = np.where(GAPS[..., None], value, 0.0)
     np.testing.assert_allclose(output, np.tanh(context @ context_kernel + real @ state_kernel), atol=FLOAT32)
+
+
+def test_a_hard_alignment_chooses_one_position_of_each_window():
+    layer, inputs = KeyValueSplitAttention(3, score="dot", alignment="sampled", seed=3), normal(B, T, 3 * H)
+    with collect_choices() as choices:
+        _, weights = to_numpy(layer(inputs, mask=GAPS, return_attention_scores=True, training=True))
+    weights = memories.at_positions(weights)
+    allowed = np.array([[[t - 3 <= s < t and row[s] and row[t] for s in range(T)] for t in range(T)] for row in GAPS])
+    np.testing.assert_allclose(weights.sum(axis=-1), allowed.any(axis=-1), atol=EXACT)
+    soft = attention.softmax(np.einsum("bth,bsh->bts", inputs[..., :H], inputs[..., :H]), allowed)
+    log_prob = (weights * np.log(np.where(weights > 0, soft, 1.0))).sum(axis=(1, 2))
+    np.testing.assert_allclose(choices.log_prob(B), log_prob, rtol=FLOAT32)
 
 
 def test_the_window_moves_with_the_sequence():
