@@ -5,6 +5,9 @@ from keras_attention.layers.feed_forward import FeedForward
 from keras_attention.layers.glimpse_sensor import GlimpseSensor
 from keras_attention.layers.hard_attention import HardAttention
 from keras_attention.layers.hierarchical_attention import HierarchicalAttention
+from keras_attention.layers.key_value_attention import KeyValueAttention
+from keras_attention.layers.key_value_memory import KeyValueMemory
+from keras_attention.layers.key_value_split_attention import KeyValueSplitAttention
 from keras_attention.layers.learned_position_embedding import LearnedPositionEmbedding
 from keras_attention.layers.multi_head_attention import MultiHeadAttention
 from keras_attention.layers.pointer import Pointer
@@ -21,6 +24,9 @@ __all__ = [
     "GlimpseSensor",
     "HardAttention",
     "HierarchicalAttention",
+    "KeyValueAttention",
+    "KeyValueMemory",
+    "KeyValueSplitAttention",
     "LearnedPositionEmbedding",
     "MultiHeadAttention",
     "Pointer",

@@ -138,6 +138,17 @@ def test_structured_attention_compares_alignments_and_shows_what_they_attend(tmp
     assert (tmp_path / "attended.png").is_file()
 
 
+def test_memory_questions_answers_and_shows_the_attended_facts(tmp_path):
+    result = run("memory_questions.py", "--smoke", "--hops", "3", "--output", tmp_path, "--precision", "mixed_bfloat16")
+    assert result.returncode == 0, result.stderr
+    for count in (1, 2):
+        assert re.search(rf"^{count} needed: [\d.]+% of 35 questions right", result.stdout, flags=re.MULTILINE)
+    assert re.search(r"^where is the \w+\? \w+\n(    [\d.]+ \w+ \w+.*\n){3}", result.stdout, flags=re.MULTILINE)
+    assert "gives 70 of 70 answers as before" in result.stdout
+    for file in ("model.keras", "attended.png", "served/saved_model.pb"):
+        assert (tmp_path / file).is_file(), file
+
+
 @pytest.mark.parametrize(
     "arguments, environment, message",
     [
