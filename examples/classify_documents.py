@@ -7,7 +7,7 @@
 
 A folder of class folders, such as `neg/*.txt` and `pos/*.txt`, is cut into ten folds. Files that are called `cv000` to
 `cv999`, as the movie reviews of Pang and Lee are, belong to fold 1 (`cv0..`) to 10 (`cv9..`); others are dealt out in
-turn. `--test-fold` is for the test only, every tenth document of the other folds says when to stop.
+turn; all but `--test-fold` are trained on.
 """
 
 import re
@@ -24,7 +24,6 @@ import tensorflow as tf
 
 from keras_attention import data, serving
 from keras_attention.models import HierarchicalClassifier
-from keras_attention.tokens import PAD, UNKNOWN
 from keras_attention.visualization import plot_document
 
 
@@ -41,16 +40,14 @@ def main():
     add("--sentence-encoder", default="gru", help="likewise (default: %(default)s)")
     add("--embedding-dim", type=positive_integer, default=64, help="default: %(default)s")
     add("--hidden-dim", type=positive_integer, default=64, help="default: %(default)s")
-    add("--dropout", type=float, default=0.3, help="default: %(default)s")
-    add(
-        "--word-dropout", type=float, default=0.0, help="share of words made unknown in training (default: %(default)s)"
-    )
+    add("--dropout", type=float, default=0.0, help="of the features (default: %(default)s)")
+    add("--unit-dropout", type=float, default=0.0, help="share of words and sentences left out (default: %(default)s)")
     add("--learning-rate", type=float, default=2e-3, help="default: %(default)s")
     arguments = set_up(parser)
     output = arguments.output
 
     # === Data ===
-    train, validation, test, class_names = read(arguments)
+    train, test, class_names = read(arguments)
     words = data.WordTokenizer.train(train[0], minimum_count=arguments.minimum_count)
     words.save(output / "words.json")
     sentence_end = {"sentence_end": r"\n"} if arguments.line_sentences else {}
@@ -58,13 +55,16 @@ def main():
         words, max_words=arguments.max_words, max_sentences=arguments.max_sentences, **sentence_end
     )
     batches = data.training_document_batches(*train, tokenizer, arguments.batch_size, seed=1)
-    batches = batches.map(lambda ids, labels: (forget_words(ids, arguments.word_dropout), labels))
-    held_out = [data.evaluation_document_batches(*part, tokenizer, arguments.batch_size) for part in (validation, test)]
-    sizes = f"{len(train[0])} to train on, {len(validation[0])} to stop by, {len(test[0])} to test"
+    test_batches = data.evaluation_document_batches(*test, tokenizer, arguments.batch_size)
+    sizes = f"{len(train[0])} to train on, {len(test[0])} to test"
     print(f"Documents: {sizes}; {words.vocabulary_size} words; classes {', '.join(class_names)}")
 
     # === Model ===
     encoders = [None if each == "none" else each for each in (arguments.word_encoder, arguments.sentence_encoder)]
+    epochs = 1 if arguments.smoke else arguments.epochs
+    rate = keras.optimizers.schedules.CosineDecay(
+        0.0, epochs * len(batches), warmup_target=arguments.learning_rate, warmup_steps=30
+    )
     with strategy_scope(arguments):
         model = HierarchicalClassifier(
             words.vocabulary_size,
@@ -74,25 +74,24 @@ def main():
             encoder=encoders,
             hidden_dim=arguments.hidden_dim,
             dropout=arguments.dropout,
+            unit_dropout=arguments.unit_dropout,
             seed=1,
         )
         model.compile(
-            optimizer=keras.optimizers.Adam(arguments.learning_rate, global_clipnorm=1.0),
+            optimizer=keras.optimizers.Adam(rate, global_clipnorm=1.0),
             loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
             metrics=["accuracy"],
             jit_compile=jit_compile(arguments),
         )
 
     # === Train ===
-    best = keras.callbacks.EarlyStopping("val_loss", patience=3, restore_best_weights=True, start_from_epoch=1)
     began = time.monotonic()
-    epochs = 1 if arguments.smoke else arguments.epochs
-    model.fit(batches, validation_data=held_out[0], epochs=epochs, callbacks=[best], shuffle=False, verbose=2)
+    model.fit(batches, epochs=epochs, shuffle=False, verbose=2)
     seconds = time.monotonic() - began
     model.save(output / "model.keras")
 
     # === Use ===
-    accuracy = model.evaluate(held_out[1], verbose=0, return_dict=True)["accuracy"]
+    accuracy = model.evaluate(test_batches, verbose=0, return_dict=True)["accuracy"]
     print(f"Test accuracy: {accuracy:.2%} of {len(test[0])} documents, after {seconds:.0f} s of training")
 
     # === Export, and serve raw text ===
@@ -100,7 +99,7 @@ def main():
     served = tf.saved_model.load(version).signatures["serving_default"]
     count = min(50, len(test[0]))
     answer = {name: value.numpy() for name, value in served(text=tf.constant(test[0][:count])).items()}
-    predicted = np.argmax(model.predict(held_out[1], verbose=0)[:count], axis=-1)
+    predicted = np.argmax(model.predict(test_batches, verbose=0)[:count], axis=-1)
     print(f"The SavedModel gives {(answer['label'] == predicted).sum()} of {count} classes as the model does.")
     for row in range(min(3, count)):
         save_picture(answer, row, class_names[test[1][row]], output / f"document_{row + 1}.png")
@@ -108,26 +107,18 @@ def main():
 
 
 def read(arguments):
-    """`(texts, labels)` to train on, to stop by and to test, and the names of the classes."""
+    """`(texts, labels)` to train on and to test, and the names of the classes."""
     if arguments.data is None:
-        sizes = (96, 24, 24) if arguments.smoke else (3000, 500, 500)
+        sizes = (96, 24) if arguments.smoke else (3000, 500)
         parts = [small_reviews(size, seed) for seed, size in enumerate(sizes)]
         return *parts, ["negative", "positive"]
     documents = data.load_documents(arguments.data)
     matches = [re.match(r"cv(\d)\d\d", name) for name in documents.names]
     folds = np.array([int(match[1]) + 1 if match else row % 10 + 1 for row, match in enumerate(matches)])
-    is_test = folds == arguments.test_fold
-    to_stop_by = ~is_test & (np.cumsum(~is_test) % 10 == 0)
     # The classes come one after the other; mixed, the first few of the test are of all of them.
     mix = np.random.default_rng(1).permutation
-    parts = [mix(np.flatnonzero(part)) for part in (~is_test & ~to_stop_by, to_stop_by, is_test)]
+    parts = [mix(np.flatnonzero(part)) for part in (folds != arguments.test_fold, folds == arguments.test_fold)]
     return *(documents.take(rows)[:2] for rows in parts), documents.class_names
-
-
-def forget_words(ids, rate):
-    """The ids with a share of the words made unknown, others in every epoch."""
-    forgotten = (tf.random.uniform(tf.shape(ids)) < rate) & (ids != PAD)
-    return tf.where(forgotten, UNKNOWN, ids)
 
 
 def save_picture(answer, row, truth, path):

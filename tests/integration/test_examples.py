@@ -118,13 +118,12 @@ def test_classify_documents_reads_folds_of_class_folders(tmp_path):
                 path = tmp_path / "reviews" / name / f"cv{fold}{number:02}_7.txt"
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(f"it is {name} .\nit ends .\n")
-    options = ("--line-sentences", "--word-encoder", "none", "--sentence-encoder", "none", "--word-dropout", "0.1")
+    options = ("--line-sentences", "--word-encoder", "none", "--sentence-encoder", "none", "--unit-dropout", "0.1")
     result = run(
         "classify_documents.py", "--smoke", "--data", tmp_path / "reviews", *options, "--output", tmp_path / "out"
     )
     assert result.returncode == 0, result.stderr
-    # Ten of each fold; of the eighty that are not of fold 9 every tenth says when to stop.
-    assert "Documents: 72 to train on, 8 to stop by, 10 to test; 10 words; classes neg, pos" in result.stdout
+    assert "Documents: 80 to train on, 10 to test; 10 words; classes neg, pos" in result.stdout
     assert "gives 10 of 10 classes as the model does" in result.stdout
 
 
