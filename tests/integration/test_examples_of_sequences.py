@@ -1,10 +1,7 @@
-"""Every example runs from beginning to end with `--smoke`, and refuses bad arguments in words."""
+"""Every example that writes or orders runs from beginning to end with `--smoke`, and refuses bad arguments in words."""
 
 import os
-import pathlib
 import re
-import subprocess
-import sys
 
 import keras
 import pytest
@@ -12,17 +9,7 @@ import pytest
 if keras.backend.backend() != "tensorflow":
     pytest.skip("the examples read and export with TensorFlow", allow_module_level=True)
 
-EXAMPLES = pathlib.Path(__file__).parent.parent.parent / "examples"
-
-
-def run(name, *arguments, **environment):
-    return subprocess.run(
-        [sys.executable, EXAMPLES / name, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **environment},
-        check=False,
-    )
+from integration.example_runs import run
 
 
 def test_translate_dates_goes_from_raw_dates_to_a_served_answer(tmp_path):
@@ -74,15 +61,6 @@ def test_pointer_geometry_goes_from_points_to_served_answers_and_reads_files(tmp
     assert "points.txt, greedy: accuracy" in result.stdout and "2 examples" in result.stdout
 
 
-def test_glimpse_digits_goes_from_images_to_paths_and_a_served_answer(tmp_path):
-    result = run("glimpse_digits.py", "--smoke", "--translated", "--output", tmp_path)
-    assert result.returncode == 0, result.stderr
-    assert re.search(r"^Test error: [\d.]+ % of 256 images", result.stdout, flags=re.MULTILINE)
-    assert "gives 8 of 8 answers as the model does" in result.stdout
-    for file in ("model.keras", "paths.png", "served/saved_model.pb"):
-        assert (tmp_path / file).is_file(), file
-
-
 def test_tsp_reinforce_goes_from_points_without_labels_to_served_tours(tmp_path):
     result = run("tsp_reinforce.py", "--smoke", "--points", "5", "--output", tmp_path)
     assert result.returncode == 0, result.stderr
@@ -91,61 +69,6 @@ def test_tsp_reinforce_goes_from_points_without_labels_to_served_tours(tmp_path)
     assert "gives 17 of 17 tours as the network does" in result.stdout
     for file in ("model.keras", "tours.png", "served/1/saved_model.pb"):
         assert (tmp_path / "5" / file).is_file(), file
-
-
-def test_hard_attention_compares_alignments_and_shows_what_they_attend(tmp_path):
-    result = run("hard_attention.py", "--smoke", "--output", tmp_path)
-    assert result.returncode == 0, result.stderr
-    for name in ("softmax", "sparsemax", "REINFORCE", "straight-through"):
-        assert re.search(rf"^{name} +\d+\.\d\d% ", result.stdout, flags=re.MULTILINE)
-    assert "gives 70 of 70 digits as the model does" in result.stdout
-    assert (tmp_path / "attended.png").is_file()
-
-
-def test_classify_documents_goes_from_raw_text_to_coloured_documents_and_served_classes(tmp_path):
-    result = run("classify_documents.py", "--smoke", "--word-encoder", "convolution", "--output", tmp_path)
-    assert result.returncode == 0, result.stderr
-    assert re.search(r"^Test accuracy: [\d.]+% of 24 documents", result.stdout, flags=re.MULTILINE)
-    assert "gives 24 of 24 classes as the model does" in result.stdout
-    for file in ("model.keras", "words.json", "document_3.png", "served/1/saved_model.pb"):
-        assert (tmp_path / file).is_file(), file
-
-
-def test_classify_documents_reads_folds_of_class_folders(tmp_path):
-    for fold in range(9):
-        for name in ("neg", "pos"):
-            for number in range(5):
-                path = tmp_path / "reviews" / name / f"cv{fold}{number:02}_7.txt"
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(f"it is {name} .\nit ends .\n")
-    options = ("--line-sentences", "--word-encoder", "none", "--sentence-encoder", "none", "--unit-dropout", "0.1")
-    result = run(
-        "classify_documents.py", "--smoke", "--data", tmp_path / "reviews", *options, "--output", tmp_path / "out"
-    )
-    assert result.returncode == 0, result.stderr
-    assert "Documents: 80 to train on, 10 to test; 10 words; classes neg, pos" in result.stdout
-    assert "gives 10 of 10 classes as the model does" in result.stdout
-
-
-def test_structured_attention_compares_alignments_and_shows_what_they_attend(tmp_path):
-    result = run("structured_attention.py", "--smoke", "--output", tmp_path)
-    assert result.returncode == 0, result.stderr
-    for name in ("softmax", "sigmoid", "linear chain"):
-        assert re.search(rf"^{name} +\d\.\d\d\d +\d+\.\d%", result.stdout, flags=re.MULTILINE)
-    difference = re.search(r"answers as the model does, within (\S+)\.$", result.stdout, flags=re.MULTILINE)
-    assert float(difference.group(1)) < 1e-5
-    assert (tmp_path / "attended.png").is_file()
-
-
-def test_memory_questions_answers_and_shows_the_attended_facts(tmp_path):
-    result = run("memory_questions.py", "--smoke", "--hops", "3", "--output", tmp_path, "--precision", "mixed_bfloat16")
-    assert result.returncode == 0, result.stderr
-    for count in (1, 2):
-        assert re.search(rf"^{count} needed: [\d.]+% of 35 questions right", result.stdout, flags=re.MULTILINE)
-    assert re.search(r"^where is the \w+\? \w+\n(    [\d.]+ \w+ \w+.*\n){3}", result.stdout, flags=re.MULTILINE)
-    assert "gives 70 of 70 answers as before" in result.stdout
-    for file in ("model.keras", "attended.png", "served/saved_model.pb"):
-        assert (tmp_path / file).is_file(), file
 
 
 @pytest.mark.parametrize(
