@@ -121,7 +121,7 @@ class DependencyTree(Alignment):
 
 def check_square(shape):
     """Raises unless queries and keys are the same words."""
-    if sizes_differ(*shape[-2:]):
+    if len(shape) < 2 or sizes_differ(*shape[-2:]):
         raise ValueError(
             "A DependencyTree is self-attention: it needs as many queries as keys, scores of shape (..., T, T). Received "
             f"scores of shape {tuple(shape)}. Pass the same words as query and as value."

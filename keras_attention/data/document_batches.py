@@ -60,6 +60,11 @@ def read_documents(texts, labels, tokenizer, batch_size):
         raise TypeError(
             f"`labels` must be numbers. Received {labels.dtype.name}. Pass the position of each label's name in a list."
         )
+    if labels.dtype.kind in "iu" and labels.size and not -(2**31) <= labels.min() <= labels.max() < 2**31:
+        raise ValueError(
+            f"Integer labels become int32. Received labels from {labels.min()} to {labels.max()}. Pass positions in a list of "
+            "names, or floats."
+        )
     if not texts or labels.shape[:1] != (len(texts),):
         raise ValueError(
             f"There must be a text, and one label for each. Received {len(texts)} texts and labels of shape "

@@ -49,7 +49,7 @@ def load_documents(path, encoding="utf-8"):
             damaged.
     """
     path = pathlib.Path(path)
-    if path.suffix == ".zip":
+    if path.suffix == ".zip" and path.is_file():
         try:
             with zipfile.ZipFile(path) as archive:
                 return read_class_folders(path, zipfile.Path(archive), encoding)
@@ -71,7 +71,7 @@ def read_class_folders(path, root, encoding):
         )
     texts, labels, names = [], [], []
     for label, folder in enumerate(folders):
-        files = visible(each for each in folder.iterdir() if each.name.endswith(".txt"))
+        files = visible(each for each in folder.iterdir() if each.name.endswith(".txt") and each.is_file())
         if not files:
             raise ValueError(f"Each class folder of {path} must have a .txt file. Received none in {folder.name!r}.")
         for file in files:

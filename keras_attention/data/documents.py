@@ -62,12 +62,11 @@ class DocumentTokenizer(tf.Module):
         super().__init__(name=name)
         check_tokenizer("tokenizer", tokenizer)
         self.tokenizer = tokenizer
-        self.levels = tuple(levels)
+        self.levels = check_levels(levels)
         self.max_words = max_words
         self.max_sentences = max_sentences
         self.max_paragraphs = max_paragraphs
         self.sentence_end = sentence_end
-        check_levels(self.levels)
         check_limits(self.levels, self._limits())
         check_pattern(sentence_end)
 
@@ -113,11 +112,13 @@ def pieces_of(texts, end):
 
 
 def check_levels(levels):
-    if levels[:1] != ("word",) or levels != tuple(level for level in LEVELS if level in levels):
+    names = tuple(levels) if isinstance(levels, list | tuple) else ()
+    if names[:1] != ("word",) or names != tuple(level for level in LEVELS if level in names):
         raise ValueError(
             '`levels` must be "word", then "sentence", "paragraph" or both, in this order. '
-            f'Received levels={levels}. Pass such as ("word", "sentence").'
+            f'Received levels={levels!r}. Pass such as ("word", "sentence").'
         )
+    return names
 
 
 def check_limits(levels, limits):
@@ -139,3 +140,8 @@ def check_pattern(pattern):
             f"`sentence_end` must be a regular expression as RE2 reads it. Received {pattern!r}: {error}. RE2 has no "
             "look-ahead and no references back."
         ) from error
+    if tf.strings.regex_full_match("", pattern):
+        raise ValueError(
+            f"`sentence_end` must not match where there is nothing: every character would be a sentence. Received {pattern!r}. "
+            'Pass such as r"\n+".'
+        )

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention import alignments, scores
+from keras_attention.ops.dtypes import as_floats
 from keras_attention.ops.lookup import config_of
 from keras_attention.ops.masks import (
     aligned_positions,
@@ -34,12 +35,13 @@ def attend(query, key, value, mask, *, score, alignment, dropout, training):
     return context, weights
 
 
-def masked_inputs(query, value, key, use_causal_mask=False, **masks):
+def masked_inputs(query, value, key, use_causal_mask=False, *, dtype, **masks):
     """The inputs of an attention, checked, and their one mask.
 
     Args:
         query, value, key: `(B, ..., T, D)`, `(B, ..., S, E)`, `(B, ..., S, D)`.
         use_causal_mask: Boolean.
+        dtype: Compute dtype of the layer.
         **masks: `query_mask`, `value_mask`, `key_mask` and `attention_mask`, of any type or `None`.
 
     Returns:
@@ -47,6 +49,7 @@ def masked_inputs(query, value, key, use_causal_mask=False, **masks):
         `None`.
     """
     check_not_ragged(query=query, value=value, key=key)
+    query, value, key = (as_floats(tensor, dtype) for tensor in (query, value, key))
     check_attention_shapes(query.shape, value.shape, key.shape)
     masks = {name: as_mask(mask) for name, mask in masks.items()}
     check_masks(query.shape, value.shape, (*query.shape[:-1], value.shape[-2]), **masks)
@@ -118,6 +121,7 @@ class AttentionLayer(keras.layers.Layer):
             value,
             value if key is None else key,
             use_causal_mask,
+            dtype=self.compute_dtype,
             query_mask=query_mask,
             value_mask=value_mask,
             key_mask=key_mask,

@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_attention import alignments
 from keras_attention.layers.attention_layer import build_part
+from keras_attention.ops.dtypes import as_floats
 from keras_attention.ops.initializers import fresh
 from keras_attention.ops.lookup import config_of
 from keras_attention.ops.masks import as_mask, check_padding_mask
@@ -39,7 +40,7 @@ class AttentionPooling(keras.layers.Layer):
     Args:
         units: Integer, size U of the hidden layer. `None` takes the width of the inputs.
         alignment: A name ("softmax", "sparsemax", "linear_chain", ...: see `alignments.get`) or an `Alignment`; the scores of a
-            sequence are its one query, `(..., 1, S)`.
+            sequence are its one query, `(..., 1, S)`, so that "dependency_tree" is refused.
         dropout: Float in [0, 1), fraction of the weights dropped in training.
         kernel_initializer: Initializer of the kernel and of the vector.
         bias_initializer: Initializer of the bias.
@@ -103,11 +104,13 @@ class AttentionPooling(keras.layers.Layer):
         self.vector = self.add_weight(
             name="vector", shape=(units,), initializer=fresh(self.kernel_initializer), autocast=False
         )
-        build_part(self.alignment, (*batch, 1, S))
+        # With a known length, whichever, an alignment that needs as many queries as keys refuses.
+        build_part(self.alignment, (*batch, 1, 2 if S is None else S))
         self.built = True
 
     def call(self, inputs, mask=None, return_attention_scores=False, training=None):
         check_not_ragged(inputs=inputs)
+        inputs = as_floats(inputs, self.compute_dtype)
         mask = as_mask(mask)
         check_padding_mask("mask", mask, inputs.shape)
         if mask is not None:

@@ -7,6 +7,7 @@ from keras_attention import alignments
 from keras_attention.layers.attention_pooling import AttentionPooling
 from keras_attention.layers.levels import by_level, check_levels, rates_of_levels
 from keras_attention.layers.row_encoding import encode_rows
+from keras_attention.ops.dtypes import as_floats
 from keras_attention.ops.lookup import config_of, copy_of
 from keras_attention.ops.masks import as_mask, check_padding_mask
 from keras_attention.ops.random import split_seed
@@ -137,7 +138,7 @@ class HierarchicalAttention(keras.layers.Layer):
         check_padding_mask("mask", mask, inputs.shape)
         sizes = ops.shape(inputs)[:-1]
         mask = ops.ones(sizes, "bool") if mask is None else ops.broadcast_to(mask, sizes)
-        vectors, weights = inputs, {}
+        vectors, weights = as_floats(inputs, self.compute_dtype), {}
         for level in self.levels:
             if training and self.unit_dropout[level]:
                 mask = with_some_dropped(mask, self.unit_dropout[level], self.seed_generator)

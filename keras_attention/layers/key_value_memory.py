@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention.layers.attention_layer import AttentionLayer, attend, masked_inputs
+from keras_attention.ops.dtypes import as_floats
 from keras_attention.ops.initializers import fresh
 from keras_attention.ops.lookup import config_of
 from keras_attention.ops.masks import as_mask, zero_masked
@@ -107,8 +108,10 @@ class KeyValueMemory(AttentionLayer):
         use_causal_mask=False,
     ):
         masks = {"query_mask": query_mask, "value_mask": value_mask, "key_mask": key_mask}
-        key = value if key is None else key
-        _, value, key, mask = masked_inputs(query, value, key, use_causal_mask, **masks, attention_mask=attention_mask)
+        query, key = as_floats(query, self.compute_dtype), value if key is None else key
+        _, value, key, mask = masked_inputs(
+            query, value, key, use_causal_mask, dtype=self.compute_dtype, **masks, attention_mask=attention_mask
+        )
         if query_mask is not None:  # a real query with nothing to attend stays as it is
             query = zero_masked(query, ops.expand_dims(as_mask(query_mask), -1), axis=-1)
         weights = []

@@ -8,6 +8,7 @@ from keras import ops
 
 from keras_attention import alignments, scores
 from keras_attention.layers.attention_layer import attend, build_part
+from keras_attention.ops.dtypes import as_floats
 from keras_attention.ops.initializers import fresh
 from keras_attention.ops.lookup import config_of
 from keras_attention.ops.masks import as_mask, check_padding_mask, zero_masked
@@ -134,8 +135,9 @@ class KeyValueSplitAttention(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs, mask=None, return_attention_scores=False, training=None):
-        self.part_width(inputs.shape)
         check_not_ragged(inputs=inputs)
+        self.part_width(inputs.shape)
+        inputs = as_floats(inputs, self.compute_dtype)
         mask = ops.ones(ops.shape(inputs)[:-1], "bool") if mask is None else as_mask(mask)
         check_padding_mask("mask", mask, inputs.shape)
         mask = ops.expand_dims(mask, -1)  # (..., T, 1)

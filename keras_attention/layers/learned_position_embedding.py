@@ -5,6 +5,7 @@ import numbers
 import keras
 from keras import ops
 
+from keras_attention.ops.dtypes import as_floats
 from keras_attention.ops.shapes import check_known_width, check_not_ragged, check_positive_integer, check_rank
 
 
@@ -55,6 +56,7 @@ class LearnedPositionEmbedding(keras.layers.Layer):
 
     def call(self, inputs, start_index=0, positions=None):
         check_not_ragged(inputs=inputs)
+        inputs = as_floats(inputs, self.compute_dtype)
         if positions is None:
             self._check_length(inputs.shape, start_index)
             positions = ops.arange(ops.shape(inputs)[-2], dtype="int32") + ops.cast(start_index, "int32")

@@ -1,16 +1,19 @@
 """The levels of a document by their names, the innermost first, and what is given for each of them."""
 
+import re
+
 from keras_attention.ops.shapes import check_rate
 
 
 def check_levels(levels):
     """`levels` as a tuple, after checking that they are different names."""
     names = tuple(levels) if isinstance(levels, list | tuple) else ()
-    are_names = all(isinstance(name, str) and name and "/" not in name for name in names)
+    # Layers are named after them, and the operations of a graph after the layers.
+    are_names = all(isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name) for name in names)
     if not names or not are_names or len(set(names)) < len(names):
         raise ValueError(
-            "`levels` must be one or more different names, the innermost level first, such as "
-            f'("word", "sentence"). Received: {levels!r}.'
+            "`levels` must be one or more different names, the innermost level first, of the letters A to Z, digits, "
+            f'"_", "." and "-", such as ("word", "sentence"). Received: {levels!r}.'
         )
     return names
 

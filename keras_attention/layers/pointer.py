@@ -83,7 +83,7 @@ class Pointer(keras.layers.Layer):
 
     def call(self, query, value, query_mask=None, value_mask=None, attention_mask=None, training=None):
         masks = {"query_mask": query_mask, "value_mask": value_mask, "attention_mask": attention_mask}
-        query, value, _, mask = masked_inputs(query, value, value, **masks)
+        query, value, _, mask = masked_inputs(query, value, value, dtype=self.compute_dtype, **masks)
         if self.glimpse is not None:
             query = self.glimpse(query, value, **masks, training=training)
         logits = self.score(query, value)  # (B, ..., T, S)

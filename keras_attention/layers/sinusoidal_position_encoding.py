@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_attention.ops.dtypes import as_floats
 from keras_attention.ops.positions import sinusoids
 from keras_attention.ops.shapes import check_known_width, check_not_ragged, check_rank
 
@@ -50,6 +51,7 @@ class SinusoidalPositionEncoding(keras.layers.Layer):
 
     def call(self, inputs, start_index=0, positions=None):
         check_not_ragged(inputs=inputs)
+        inputs = as_floats(inputs, self.compute_dtype)
         if positions is None:
             positions = ops.arange(ops.shape(inputs)[-2], dtype="int32") + ops.cast(start_index, "int32")
         encoding = sinusoids(positions, inputs.shape[-1], self.max_wavelength)  # (T, D)

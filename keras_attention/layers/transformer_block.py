@@ -5,6 +5,7 @@ import keras
 from keras_attention import alignments, scores
 from keras_attention.layers.feed_forward import FeedForward
 from keras_attention.layers.multi_head_attention import MultiHeadAttention
+from keras_attention.ops.dtypes import as_floats
 from keras_attention.ops.lookup import config_of, copy_of
 from keras_attention.ops.masks import check_padding_mask, zero_masked
 from keras_attention.ops.random import split_seed
@@ -86,10 +87,10 @@ class TransformerBlock(keras.layers.Layer):
             self.dropouts[name] = keras.layers.Dropout(self.dropout, seed=next(seeds), dtype=self.dtype_policy)
         self.built = True
 
-    @staticmethod
-    def zero_padding(name, inputs, mask):
+    def zero_padding(self, name, inputs, mask):
         """The inputs with zeros where `mask (B, T)` is False: NaN in padding must not reach a gradient."""
         check_padding_mask(name, mask, inputs.shape)
+        inputs = as_floats(inputs, self.compute_dtype)
         return inputs if mask is None else zero_masked(inputs, keras.ops.expand_dims(mask, -2))
 
     def before(self, name, inputs):

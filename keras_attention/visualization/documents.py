@@ -50,8 +50,10 @@ def plot_document(tokens, word_weights, sentence_weights, title=None, max_senten
     References:
         Yang, Yang, Dyer, He, Smola and Hovy, 2016, section 3.6, https://aclanthology.org/N16-1174.
     """
-    sentences = [[token_label(token) for token in row if token not in ("", b"")] for row in tokens]
-    word_weights = checked_weights("word_weights", word_weights, (len(sentences), max(map(len, sentences), default=0)))
+    columns = [[column for column, token in enumerate(row) if token not in ("", b"")] for row in tokens]
+    sentences = [[token_label(row[column]) for column in kept] for row, kept in zip(tokens, columns, strict=True)]
+    shape = (len(sentences), max((kept[-1] + 1 for kept in columns if kept), default=0))
+    word_weights = without_padding(checked_weights("word_weights", word_weights, shape), columns)
     sentence_weights = checked_weights("sentence_weights", sentence_weights, (len(sentences),))
     chosen = most_attended(sentences, sentence_weights, max_sentences)
     colors = np.sqrt(sentence_weights)[:, None] * word_weights  # (L, W)
@@ -78,6 +80,14 @@ def plot_document(tokens, word_weights, sentence_weights, title=None, max_senten
         text = shown[label]
         axes.text(left, top + line / 2, text, va="center", fontsize=FONT_SIZE, fontfamily=fonts, parse_math=False)
     return figure
+
+
+def without_padding(weights, columns):
+    """The weights `(L, W)` of these columns of each row, moved left: `[[.2, 0, .8]]`, `[[0, 2]]`  ->  `[[.2, .8, 0]]`"""
+    moved = np.zeros_like(weights)
+    for row, kept in enumerate(columns):
+        moved[row, : len(kept)] = weights[row, kept]
+    return moved
 
 
 def most_attended(sentences, weights, count):

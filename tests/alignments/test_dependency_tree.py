@@ -181,6 +181,11 @@ def test_other_lengths_of_query_and_key_are_refused():
             function(ops.zeros((B, T, S)))
 
 
+def test_scores_of_one_axis_are_refused():
+    with pytest.raises(ValueError, match=r"scores of shape \(\.\.\., T, T\)\. Received scores of shape \(5,\)"):
+        DependencyTree()(ops.zeros((T,)))
+
+
 def test_a_cache_is_refused():
     attention = layers.MultiHeadAttention(num_heads=2, key_dim=3, alignment="dependency_tree")
     words = ops.zeros((B, 1, S))

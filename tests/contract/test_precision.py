@@ -46,6 +46,19 @@ def test_mixed_precision_keeps_float32_weights(case, policy):
     assert {weight.dtype for weight in in_policy(case, policy).trainable_weights} <= {"float32"}
 
 
+LAYERS_OF_FLOATS = [case for case in ONE_OF_EACH if case.kind in vars(layers).values() and not case.vocabularies]
+
+
+@each(LAYERS_OF_FLOATS)
+def test_integers_are_taken_as_floats(case):
+    integers = {name: (10 * array).astype("int32") for name, array in case.arrays().items()}
+    floats = {name: array.astype("float32") for name, array in integers.items()}
+    outputs, expected = (keras.tree.flatten(results(built(case), arguments)) for arguments in (integers, floats))
+    for output, reference in zip(outputs, expected, strict=True):
+        assert output.dtype == reference.dtype
+        np.testing.assert_allclose(output, reference, atol=EXACT, rtol=EXACT)
+
+
 # A dot product of -1600: an added mask constant would overflow float16 (D02).
 MASKS = {"nothing": ([False, False, False], [0.0, 0.0, 0.0]), "two": ([True, True, False], [0.5, 0.5, 0.0])}
 

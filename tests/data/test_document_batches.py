@@ -111,6 +111,8 @@ def test_labels_that_do_not_fit_raise():
         training_document_batches(TEXTS, [1, 0], DOCUMENTS)
     with pytest.raises(ValueError, match=r"Received 0 texts and labels of shape \(0,\)"):
         training_document_batches([], [], DOCUMENTS)
+    with pytest.raises(ValueError, match=r"Integer labels become int32\. Received labels from 0 to 4294967296"):
+        evaluation_document_batches(TEXTS, [0, 1, 2**32], DOCUMENTS)
     with pytest.raises(TypeError, match=r"`labels` must be numbers\. Received str"):
         training_document_batches(TEXTS, ["a", "b", "c"], DOCUMENTS)
 

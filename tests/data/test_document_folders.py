@@ -19,7 +19,8 @@ def write(root, files):
 @pytest.fixture
 def folder(tmp_path):
     other = {"README.md": "no class", "pos/notes.md": "no text", "pos/.a.txt": "hidden", ".git/x.txt": "hidden"}
-    return write(tmp_path / "reviews", FILES | other)
+    a_folder = {"pos/old.txt/e.txt": "no file of the class"}
+    return write(tmp_path / "reviews", FILES | other | a_folder)
 
 
 def test_class_folders_are_read_in_alphabetic_order(folder):

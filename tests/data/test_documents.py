@@ -1,3 +1,5 @@
+import re
+
 import pytest
 import tensorflow as tf
 
@@ -114,10 +116,12 @@ def test_function_and_saved_model_give_the_same(tmp_path, words):
 
 
 @pytest.mark.parametrize(
-    "levels", [(), ("sentence",), ("sentence", "word"), ("word", "line"), ("word", "word"), "word"]
+    "levels", [(), ("sentence",), ("sentence", "word"), ("word", "line"), ("word", "word"), "word", None]
 )
 def test_other_levels_raise(words, levels):
-    with pytest.raises(ValueError, match=r'`levels` must be "word", then .* Received levels=\('):
+    with pytest.raises(
+        ValueError, match=r'`levels` must be "word", then .* Received levels=' + re.escape(repr(levels))
+    ):
         DocumentTokenizer(words, levels)
 
 
@@ -131,6 +135,12 @@ def test_a_limit_of_another_level_or_that_is_not_positive_raises(words):
 @pytest.mark.parametrize("pattern", ["(", "a(?=b)", 7])
 def test_a_pattern_that_is_none_of_re2_raises(words, pattern):
     with pytest.raises(ValueError, match=r"`sentence_end` must be a regular expression .* Received .*look-ahead"):
+        DocumentTokenizer(words, sentence_end=pattern)
+
+
+@pytest.mark.parametrize("pattern", ["", "x*"])
+def test_a_pattern_that_matches_nothing_at_all_raises(words, pattern):
+    with pytest.raises(ValueError, match=r"`sentence_end` must not match where there is nothing.* Received "):
         DocumentTokenizer(words, sentence_end=pattern)
 
 

@@ -360,6 +360,8 @@ def test_a_saved_layer_comes_back_with_its_encoders(encoder, tmp_path):
         ({"levels": ()}, ValueError, r"`levels` must be one or more different names.*Received: \(\)"),
         ({"levels": "word"}, ValueError, "`levels` must be one or more different names.*Received: 'word'"),
         ({"levels": ("word", "word")}, ValueError, r"different names.*Received: \('word', 'word'\)"),
+        ({"levels": ("word", "two words")}, ValueError, r"letters A to Z.*Received: \('word', 'two words'\)"),
+        ({"levels": ("Wörter",)}, ValueError, r"letters A to Z.*Received: \('Wörter',\)"),
         ({"encoders": [None]}, ValueError, r"one value for each of the 2 levels \('word', 'sentence'\). Received 1"),
         ({"encoders": {"words": None}}, ValueError, r"dictionary by their names. Received: the keys \['words'\]"),
         (

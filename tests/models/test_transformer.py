@@ -194,6 +194,31 @@ def test_half_precision_trains_and_gives_float32_logits(policy):
     assert Transformer.from_config(model.get_config()).encoder_blocks[0].compute_dtype == policy.removeprefix("mixed_")
 
 
+def test_the_encoder_may_attend_by_dependency_trees(tmp_path):
+    model = make_transformer(num_layers=1, encoder_alignment="dependency_tree")
+    weights = {name: numpy(each) for name, (each,) in model.attention_weights(INPUTS).items()}
+    trees, is_word = weights["encoder"], (SOURCE != PAD).astype("float32")
+    np.testing.assert_allclose(trees.sum(-1), np.stack([is_word, is_word], axis=1), atol=1e-5)  # one head for a word
+    np.testing.assert_allclose(np.trace(trees, axis1=-2, axis2=-1), 1.0, atol=1e-5)  # one root for a sentence
+    assert not trees[1, :, :, 4:].any()
+    np.testing.assert_allclose(weights["decoder_cross"][0].sum(-1), 1.0, atol=1e-5)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(logits_of(loaded, SOURCE, TARGET), logits_of(model, SOURCE, TARGET))
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="takes minutes to compile")
+def test_an_encoder_of_dependency_trees_trains_and_generates():
+    model = make_transformer(num_layers=1, encoder_alignment="dependency_tree")
+    model.compile("sgd", SmoothedCrossentropy(), run_eagerly=True)
+    before = model.encoder_blocks[0].get_weights()
+    model.fit(INPUTS, LABELS, verbose=0)
+    after = model.encoder_blocks[0].get_weights()
+    assert np.isfinite(np.concatenate([weight.ravel() for weight in after])).all()
+    assert (before[0] != after[0]).any()
+    assert model.generate(SOURCE, 3).shape == (2, 3)
+
+
 def test_nothing_to_translate_gives_nothing(transformers):
     model = transformers["as_in_the_paper"]
     assert model.generate(np.zeros((0, 5), "int32"), max_length=3).shape == (0, 3)
@@ -240,6 +265,8 @@ def test_bad_input_gets_a_clear_error(transformers, call, message):
         ({"dropout": 1.0}, ValueError, "`dropout` must be a number in"),
         ({"score": "adittive"}, ValueError, 'Did you mean "additive"'),
         ({"alignment": 3}, TypeError, "Received: 3 of type int"),
+        ({"alignment": "dependency_tree"}, ValueError, "DependencyTree needs all queries at once"),
+        ({"encoder_alignment": "tree"}, ValueError, 'Unknown alignment: "tree"'),
     ],
 )
 def test_bad_arguments_get_a_clear_error(arguments, error, message):

@@ -46,6 +46,14 @@ def test_padding_of_served_tokens_and_larger_weights_changes_nothing():
     np.testing.assert_allclose(strengths(padded, WORD), strengths(plain, WORD), rtol=1e-6)
 
 
+def test_padding_before_and_between_words_is_left_out_with_its_weight():
+    tokens = [["", "not", "", "bad", "."], [], ["", "fine"]]
+    word_weights = np.array([[0.0, 0.2, 0.0, 0.7, 0.1], [0.0] * 5, [0.0, 1.0, 0.0, 0.0, 0.0]])
+    gaps, plain = drawn(tokens, word_weights, SENTENCE_WEIGHTS), drawn(TOKENS, WORD_WEIGHTS, SENTENCE_WEIGHTS)
+    assert words(gaps) == words(plain)
+    np.testing.assert_allclose(strengths(gaps, WORD), strengths(plain, WORD))
+
+
 def test_every_word_lies_on_its_own_patch_within_the_page():
     tokens = [["word" * (1 + number % 5) for number in range(53)], ["short"]]
     axes = drawn(tokens, np.full((2, 53), 1 / 53), [0.5, 0.5], width=5.0)
