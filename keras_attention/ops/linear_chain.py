@@ -121,9 +121,8 @@ def total_message(beliefs, pairwise):
 
 def best_message(beliefs, pairwise):
     """The same with the best of its states instead of the sum."""
-    least = 2 * LOWEST  # without it `ops.max` refuses empty batches
-    beliefs = beliefs - ops.max(beliefs, axis=-2, keepdims=True, initial=least)
-    return ops.max(beliefs[..., :, None, :] + pairwise[..., None], axis=-3, initial=least)
+    beliefs = beliefs - ops.max(beliefs, axis=-2, keepdims=True)
+    return ops.max(beliefs[..., :, None, :] + pairwise[..., None], axis=-3)
 
 
 def messages(unary, pairwise, real, message=total_message):

@@ -14,7 +14,8 @@ def tensorflow_scan(step, initial, inputs):
     lists = tf.raw_ops
     initial, inputs = ops.convert_to_tensor(initial), ops.convert_to_tensor(inputs)
     L, entry_shape = tf.shape(inputs)[0], tf.shape(inputs)[1:]
-    rounds = tf.maximum(L, 1)  # one in vain where there is no input: XLA has no lists of capacity 0
+    is_empty = tf.logical_or(L < 1, tf.size(initial) < 1)  # then no step is taken: few functions take nothing at all
+    capacity = tf.maximum(L, 1)  # XLA has no lists of 0
     of_entry = {"element_shape": entry_shape, "element_dtype": inputs.dtype}
     of_state = {"element_shape": tf.shape(initial), "element_dtype": initial.dtype}
 
@@ -23,11 +24,13 @@ def tensorflow_scan(step, initial, inputs):
         state = step(state, tf.ensure_shape(entry, inputs.shape[1:]))
         return state, remaining, lists.TensorListPushBack(input_handle=states, tensor=state)
 
-    nothing = tf.zeros(tf.concat([[rounds - L], entry_shape], axis=0), inputs.dtype)
+    nothing = tf.zeros(tf.concat([[capacity - L], entry_shape], axis=0), inputs.dtype)
     last_first = tf.concat([nothing, tf.reverse(inputs, [0])], axis=0)
     remaining = lists.TensorListFromTensor(tensor=last_first, element_shape=entry_shape)
-    states = lists.EmptyTensorList(max_num_elements=rounds, **of_state)
+    states = lists.EmptyTensorList(max_num_elements=capacity, **of_state)
     # XLA stores what the gradient needs only in loops with a known number of rounds.
-    *_, states = tf.while_loop(lambda *_: True, body, (initial, remaining, states), maximum_iterations=rounds)
+    start = initial, remaining, states
+    *_, states = tf.while_loop(lambda *_: tf.logical_not(is_empty), body, start, maximum_iterations=capacity)
     states = lists.TensorListStack(input_handle=states, **of_state)[:L]
+    states = tf.reshape(states, tf.concat([[L], tf.shape(initial)], axis=0))  # also those that no step has made
     return tf.ensure_shape(states, (inputs.shape[0], *initial.shape))
