@@ -125,19 +125,16 @@ def best_message(beliefs, pairwise):
     return ops.max(beliefs[..., :, None, :] + pairwise[..., None], axis=-3)
 
 
-def messages(unary, pairwise, real, message=None):
+def messages(unary, pairwise, real, message=total_message):
     """The message `(S, ..., C, B)` into each position from that before it, along the first axis; a masked one passes it on.
 
     Args:
         unary: `(S, ..., C, B)`.
         pairwise: `(..., C, C)`.
         real: Float `(S, ..., 1, B)`, 1 where a position is in the chain.
-        message: What a position says, such as `best_message`. By default `total_message`, with a gradient of its own.
+        message: What a position says, `total_message` or `best_message`.
     """
-    return _total_messages(unary, pairwise, real) if message is None else _passed_on(unary, pairwise, real, message)
 
-
-def _passed_on(unary, pairwise, real, message):
     def step(incoming, entry):
         outgoing = message(entry[..., :-1, :] + incoming, pairwise)
         return ops.where(entry[..., -1:, :] > 0.0, outgoing, incoming)
@@ -145,41 +142,6 @@ def _passed_on(unary, pairwise, real, message):
     nothing = ops.zeros(ops.shape(unary)[1:], unary.dtype)
     outgoing = scan(step, nothing, ops.concatenate([unary, real], axis=-2))
     return ops.concatenate([nothing[None], outgoing], axis=0)[:-1]
-
-
-@ops.custom_gradient
-def _total_messages(unary, pairwise, real):
-    """The messages by one loop, and their gradient by another: that which backends derive takes S times as much work."""
-    incoming = _passed_on(unary, pairwise, real, total_message)
-
-    def gradient(*args, upstream=None):
-        slopes = args[0] if upstream is None else upstream
-        return (*_message_slopes(slopes, unary + incoming, pairwise, real), ops.zeros_like(real))
-
-    return incoming, gradient
-
-
-def _message_slopes(slopes, beliefs, pairwise, real):
-    """Slopes of `unary` and of `pairwise`, given those of the messages `(S, ..., C, B)`; backwards along the first axis."""
-    C = pairwise.shape[-1]
-
-    def received(sent, beliefs):
-        """The slopes of beliefs `(..., C, B)`, and of pairwise scores `(..., C, C, B)`, from those of what was sent."""
-        beliefs = log_normalized(beliefs, axis=-2)
-        shares = beliefs[..., :, None, :] + pairwise[..., None]
-        slopes = ops.exp(log_normalized(shares, axis=-3)) * sent[..., None, :, :]
-        return ops.sum(slopes, axis=-2) - ops.exp(beliefs) * ops.sum(sent, axis=-2, keepdims=True), slopes
-
-    def step(sent, entry):
-        slopes, beliefs, real = entry[..., :C, :], entry[..., C : 2 * C, :], entry[..., 2 * C :, :]
-        return slopes + ops.where(real > 0.0, received(sent, beliefs)[0], sent)
-
-    nothing = ops.zeros(ops.shape(slopes)[1:], slopes.dtype)
-    entries = ops.concatenate([slopes, beliefs, real], axis=-2)
-    sent = ops.flip(scan(step, nothing, ops.flip(entries, 0)), 0)
-    sent = real * ops.concatenate([sent, nothing[None]], axis=0)[1:]
-    of_unary, of_pairwise = received(sent, beliefs)
-    return of_unary, ops.sum(of_pairwise, axis=(0, -1))
 
 
 class _Chain:
@@ -220,7 +182,7 @@ class _Chain:
         real = self.real > 0.0  # (S, 1, B)
         return ops.where(real if len(tensor.shape) == 3 else real[:, 0], tensor, other)
 
-    def backward(self, message=None):
+    def backward(self, message=total_message):
         """Messages `(S, C, B)` from behind each position."""
         transposed = ops.transpose(self.pairwise)
         return ops.flip(messages(ops.flip(self.unary, 0), transposed, ops.flip(self.real, 0), message), 0)

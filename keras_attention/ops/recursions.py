@@ -7,10 +7,10 @@ from keras import ops
 def scan(step, initial, inputs):
     """The states after each of L steps: `states[l] = step(states[l - 1], inputs[l])`, beginning with `initial`.
 
-    `keras.ops.scan`, except on TensorFlow, where XLA cannot compile its gradient.
+    `keras.ops.scan`, except on TensorFlow, where XLA cannot compile its gradient. Work, that of gradients too, grows with L.
 
     Args:
-        step: Function of a state and of one of the inputs that returns the next state.
+        step: Function of a state and of one of the inputs that returns the next state, of the same shape and type.
         initial: Tensor, the state before the first step.
         inputs: Tensor `(L, ...)`.
 
@@ -22,19 +22,11 @@ def scan(step, initial, inputs):
         [2.0, 6.0, 30.0]
     """
     if keras.backend.backend() == "tensorflow":
-        return _tensorflow_scan(step, initial, inputs)
+        from keras_attention.ops.tensorflow_scan import tensorflow_scan
+
+        return tensorflow_scan(step, initial, inputs)
+    return portable_scan(step, initial, inputs)
+
+
+def portable_scan(step, initial, inputs):
     return ops.scan(lambda state, entry: (step(state, entry),) * 2, initial, inputs)[1]
-
-
-def _tensorflow_scan(step, initial, inputs):
-    L = ops.shape(inputs)[0]
-    rounds = ops.minimum(L, ops.size(inputs))  # none where a state is empty: there is nothing to scatter
-
-    def body(index, state, states):
-        state = step(state, inputs[index])
-        # Scattered, because `slice_update` has no gradient.
-        return index + 1, state, ops.scatter_update(states, ops.reshape(index, (1, 1)), state[None])
-
-    states = ops.zeros((L, *ops.shape(initial)), initial.dtype)
-    # XLA stores what the gradient needs only in loops with a known number of rounds.
-    return ops.while_loop(lambda index, *_: index < rounds, body, (0, initial, states), maximum_iterations=rounds)[2]

@@ -187,6 +187,27 @@ def test_gradients_equal_finite_differences(name, of):
     np.testing.assert_allclose(np.sum(found * direction), (ends[0] - ends[1]) / 2e-5, rtol=1e-4)
 
 
+def test_equal_scores_have_the_gradient_of_scores_that_differ_by_nothing():
+    unary, pairwise, factors = np.zeros((S, 3), "float32"), np.zeros((3, 3), "float32"), normal(S, 3)
+    mask = np.ones(S, bool)
+
+    def exact(unary, pairwise):
+        return np.sum(reference.enumerated(unary, pairwise, mask)["marginals"] * factors)
+
+    def total(unary, pairwise):
+        return ops.sum(linear_chain.chain_marginals(unary, pairwise) * ops.array(factors))
+
+    of_unary = gradient(lambda unary: total(unary, pairwise), unary)
+    of_pairwise = gradient(lambda pairwise: total(unary, pairwise), pairwise)
+    for index in np.ndindex(3, 3):
+        step = np.zeros((S, 3))
+        step[index] = 1e-5
+        expected = (exact(step, pairwise) - exact(-step, pairwise)) / 2e-5
+        np.testing.assert_allclose(of_unary[index], expected, atol=FLOAT32)
+        expected = (exact(unary, step[:3]) - exact(unary, -step[:3])) / 2e-5
+        np.testing.assert_allclose(of_pairwise[index], expected, atol=FLOAT32)
+
+
 def test_the_second_derivatives_of_the_log_partition_are_the_first_of_the_marginals():
     unary, pairwise = case(3)
     unary, factors = unary[5:6], ops.array(normal(1, S, 3, seed=2))
