@@ -39,7 +39,8 @@ class HierarchicalClassifier(keras.Model):
             level; a layer belongs to one level only.
         hidden_dim: Integer E, width of what an encoder by name returns, and of the hidden layer of each pooling; even for
             the recurrent ones, and with "transformer" a multiple of 8, its heads.
-        alignment: A name ("softmax", "sparsemax", "entmax", ...: see `alignments.get`) or an `Alignment`.
+        alignment: A name ("softmax", "sparsemax", "entmax", ...: see `alignments.get`) or an `Alignment`. With "sampled", train
+            the model inside a `training.ReinforceModel`.
         dropout: Float in [0, 1), on the embeddings and on the document, and in the block of "transformer".
         unit_dropout: Float in [0, 1), or one for each level: fraction of the words, the sentences and so on that are taken for
             padding in training, as in `HierarchicalAttention`.
@@ -215,7 +216,7 @@ def check_documents(ids, levels, vocabulary_size):
         axes = ", ".join(f"{level}s" for level in reversed(levels))
         raise ValueError(
             f"The inputs must be integer ids of shape (B, {axes}), padded with 0. Received shape {ids.shape} and dtype "
-            f"{ids.dtype}. Wrap a single document in a list: `[ids]`."
+            f"{ids.dtype}. Wrap a single document in a list, `[ids]`, and cast ids of another type to int32."
         )
     if ids.size and (ids.min() < 0 or ids.max() >= vocabulary_size):
         wrong = ids.max() if ids.max() >= vocabulary_size else ids.min()

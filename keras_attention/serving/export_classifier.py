@@ -59,6 +59,7 @@ def export_classifier(model, path, tokenizer, class_names=None, version=None, wa
     argument = source_argument(signatures)
     function, inputs = next(iter(signatures.values()))
     check_document_tokenizer(model, tokenizer, rank=len(inputs[argument].shape))
+    check_class_names(class_names)
     signatures = {"classify_ids": (keyword_function(function, limits={}), inputs)}
     on_text = functools.partial(classifier_signature, argument, tokenizer, class_names)
     return write_version(model, path, signatures, version, warm_up_requests, on_text, [tokenizer])
@@ -98,6 +99,17 @@ def check_document_tokenizer(model, tokenizer, rank):
         raise ValueError(
             f"`tokenizer` must have the vocabulary that the model was made for. Received {size} ids, and the model has "
             f"{limit}. Pass the tokeniser that made the training data."
+        )
+
+
+def check_class_names(class_names):
+    if class_names is None:
+        return
+    are_names = not isinstance(class_names, str) and all(isinstance(name, str) for name in class_names)
+    if not are_names or len(set(class_names)) < len(class_names):
+        raise ValueError(
+            f"`class_names` must be different strings, one for each class. Received: {class_names!r}. Pass such as "
+            '`["negative", "positive"]`.'
         )
 
 
