@@ -129,5 +129,5 @@ def test_model_without_probabilities_or_signatures_is_an_error(model, tokenizer,
 
 @pytest.mark.parametrize("names", ["ab", [1, 2], ["good", "good"]], ids=str)
 def test_names_that_are_no_different_strings_are_an_error(tmp_path, tokenizer, names):
-    with pytest.raises(ValueError, match="`class_names` must be different strings, one for each class. Received: "):
+    with pytest.raises(ValueError, match=r"`class_names` must be different strings, one for each class\. Received: "):
         export_classifier(Counter(), tmp_path, tokenizer, names)
