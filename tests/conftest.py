@@ -31,6 +31,12 @@ def pytest_report_header(config):
     return f"Keras {keras.__version__} on {BACKEND}{left_out}"
 
 
+def pytest_collection_modifyitems(items):
+    """The longest files first, so that the processes of pytest-xdist end together."""
+    longest = ("test_readme", "test_examples_of_sequences", "test_examples_of_readers")
+    items.sort(key=lambda item: item.path.stem not in longest)
+
+
 @pytest.fixture(autouse=True)
 def seed():
     keras.utils.set_random_seed(7)

@@ -31,4 +31,5 @@ def test_the_python_of_the_readme_runs(tmp_path, monkeypatch):
     names = {}
     exec("\n".join(blocks), names)
     assert (tmp_path / "translator" / "1" / "saved_model.pb").is_file()
-    assert tuple(names["weights"].shape) == (2, 3, 5)
+    assert tuple(names["context"].shape) == (2, 3, 11)
+    assert tuple(names["weights"].shape) == (2, 2, 1, 5)
