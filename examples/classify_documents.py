@@ -1,7 +1,7 @@
 """Documents to classes by attention to words and to sentences: training, pictures of what was attended, raw text served.
 
     pip install '.[plots]'                                             # in the project's folder
-    python examples/classify_documents.py                              # made-up reviews, a minute on two cores
+    python examples/classify_documents.py                              # made-up reviews, half a minute on two cores
     python examples/classify_documents.py --data reviews.zip           # a folder or zip file of class folders
     python examples/classify_documents.py --smoke                      # the same path in seconds, learning little
 

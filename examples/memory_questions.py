@@ -1,7 +1,7 @@
 """Questions about a story, answered from a key-value memory that is read in several hops.
 
     pip install '.[plots]'                                         # in the project's folder
-    python examples/memory_questions.py                            # two minutes on two cores
+    python examples/memory_questions.py                            # half a minute on two cores
     python examples/memory_questions.py --smoke                    # the same path in seconds, learning little
 
 People walk about and take things from each other. "Where is mary?" needs one fact, the last of mary's ways; "where is the

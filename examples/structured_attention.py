@@ -1,7 +1,7 @@
 """Softmax, sigmoids and a linear chain side by side, on a task whose answer is a stretch of neighbouring positions.
 
     pip install '.[plots]'                                         # in the project's folder
-    python examples/structured_attention.py                        # a minute or two on two cores
+    python examples/structured_attention.py                        # half a minute on two cores
     python examples/structured_attention.py --smoke                # the same path in seconds, learning little
 
 A strip of thirty fields is painted in three colours, a stretch of neighbouring fields in each, and on each field stands
