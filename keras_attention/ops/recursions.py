@@ -29,4 +29,6 @@ def scan(step, initial, inputs):
 
 
 def portable_scan(step, initial, inputs):
+    if 0 in (inputs.shape[0], *initial.shape):  # few functions take nothing at all, nor does `ops.scan` on torch
+        return ops.zeros((ops.shape(inputs)[0], *ops.shape(initial)), initial.dtype)
     return ops.scan(lambda state, entry: (step(state, entry),) * 2, initial, inputs)[1]

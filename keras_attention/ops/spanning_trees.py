@@ -130,8 +130,6 @@ def all_trees(scores, mask, single_root):
 
 def all_states(step, initial, inputs):
     """The states `(1 + n, ...)` before and after each of n steps."""
-    if inputs.shape[0] == 0:  # on torch there is no scan of nothing
-        return initial[None]
     return ops.concatenate([initial[None], scan(step, initial, inputs)], axis=0)
 
 
