@@ -6,10 +6,9 @@ import random
 
 import tensorflow as tf
 
-from keras_attention.data.text import Tokenizer
+from keras_attention.data.text import TEXTS_AT_ONCE, Tokenizer
 from keras_attention.tokens import END, START
 
-TEXTS_AT_ONCE = 1024
 BATCHES_IN_POOL = 32
 
 

@@ -2,28 +2,27 @@
 
 import collections
 import itertools
-import json
 
 import tensorflow as tf
 
 from keras_attention.data.text import (
     REPLACEMENT,
     SPECIAL_TOKENS,
+    TEXTS_AT_ONCE,
+    TableTokenizer,
     as_ids,
     as_texts,
+    check_maximum_size,
     is_silent,
-    read_whole,
+    most_frequent,
     strings,
-    write_whole,
 )
-from keras_attention.tokens import UNKNOWN
 
 # A word, or one mark; or what stands between them: white space, control characters and characters without a form.
 TOKEN_OR_SPACE = r"([\p{L}\p{M}\p{N}]+(?:['’][\p{L}\p{M}\p{N}]+)*|[^\s\p{Z}\p{C}])|[\s\p{Z}\p{C}]+"
-TEXTS_AT_ONCE = 1024
 
 
-class WordTokenizer(tf.Module):
+class WordTokenizer(TableTokenizer):
     """Tokeniser whose tokens are words and punctuation marks.
 
     A word is a run of letters and digits of any script, with apostrophes between them (`don't`); every other character
@@ -56,15 +55,10 @@ class WordTokenizer(tf.Module):
     """
 
     def __init__(self, words, lowercase=True, name=None):
-        super().__init__(name=name)
-        self.lowercase = lowercase
         words = list(words)
-        check_words(words, self)
-        self._tokens = tf.constant([*SPECIAL_TOKENS.values(), *words])  # (V,)
-        ids = tf.range(len(SPECIAL_TOKENS), self.vocabulary_size, dtype=tf.int32)
-        self._table = tf.lookup.StaticHashTable(
-            tf.lookup.KeyValueTensorInitializer(tf.constant(words), ids), default_value=UNKNOWN
-        )
+        check_words(words, lowercase)
+        super().__init__(words, name=name)
+        self.lowercase = lowercase
 
     @classmethod
     def train(cls, texts, minimum_count=1, maximum_size=None, lowercase=True):
@@ -79,26 +73,12 @@ class WordTokenizer(tf.Module):
         Returns:
             A tokeniser.
         """
-        if maximum_size is not None and maximum_size <= len(SPECIAL_TOKENS):
-            raise ValueError(
-                f"`maximum_size` counts the {len(SPECIAL_TOKENS)} special ids and must leave room for words. "
-                f"Received maximum_size={maximum_size}. Pass at least {len(SPECIAL_TOKENS) + 1}, or None for no limit."
-            )
+        check_maximum_size(maximum_size, "words")
         counts = collections.Counter()
         texts = strings(texts)
         while batch := list(itertools.islice(texts, TEXTS_AT_ONCE)):
             counts.update(word.decode() for word in words_of(batch, lowercase).flat_values.numpy())
-        counts.pop(REPLACEMENT, None)
-        frequent = sorted((word for word in counts if counts[word] >= minimum_count), key=lambda w: (-counts[w], w))
-        return cls(frequent if maximum_size is None else frequent[: maximum_size - len(SPECIAL_TOKENS)], lowercase)
-
-    @property
-    def vocabulary(self):
-        return [token.decode() for token in self._tokens.numpy()]
-
-    @property
-    def vocabulary_size(self):
-        return self._tokens.shape[0]
+        return cls(most_frequent(counts, minimum_count, maximum_size), lowercase)
 
     def split(self, texts):
         """The words themselves, known or not: `["NOT good.", ""]`  ->  `[["not", "good", "."], []]`"""
@@ -114,28 +94,12 @@ class WordTokenizer(tf.Module):
         shown = tf.ragged.boolean_mask(self.token_strings(ids), ~is_silent(ids))  # (B, None)
         return tf.strings.reduce_join(shown, axis=1, separator=" ")
 
-    def token_strings(self, ids):
-        return tf.gather(self._tokens, ids)
-
-    def save(self, path):
-        """Write the words as JSON, whole or not at all."""
-        words = self.vocabulary[len(SPECIAL_TOKENS) :]
-        content = {"tokenizer": "WordTokenizer", "lowercase": self.lowercase, "words": words}
-        write_whole(path, (json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode())
+    def saved(self):
+        return {"lowercase": self.lowercase, "words": self.vocabulary[len(SPECIAL_TOKENS) :]}
 
     @classmethod
-    def load(cls, path):
-        """Read the file that `save` wrote."""
-        saved = read_whole(path)
-        try:
-            content = json.loads(saved.decode())
-            if content["tokenizer"] != "WordTokenizer":
-                raise ValueError(f"it is of a {content['tokenizer']}")
-            return cls(content["words"], content["lowercase"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(
-                f"{path} is not a file that `WordTokenizer.save` wrote: {error}. Train and save a tokeniser again."
-            ) from error
+    def from_saved(cls, content):
+        return cls(content["words"], content["lowercase"])
 
 
 def words_of(texts, lowercase):
@@ -146,16 +110,16 @@ def words_of(texts, lowercase):
     return tf.strings.split(tf.strings.lower(texts, encoding="utf-8") if lowercase else texts)
 
 
-def check_words(words, tokenizer):
+def check_words(words, lowercase):
     """`["bad", "."]` passes; `[]`, `["bad", "bad"]`, `["not bad"]`, `["�"]` and, in lower case, `["Bad"]` do not."""
     if not words:
         raise ValueError("A tokeniser needs at least one word. Received none. Train on texts that are not empty.")
     seen = {REPLACEMENT}
-    split = tokenizer.split([word if isinstance(word, str) else "" for word in words]).to_list()
+    split = words_of([word if isinstance(word, str) else "" for word in words], lowercase).to_list()
     for word, tokens in zip(words, split, strict=True):
         if word in seen or [token.decode() for token in tokens] != [word]:
             raise ValueError(
-                f"`words` must be single words and marks as `split` gives them with lowercase={tokenizer.lowercase}, each "
+                f"`words` must be single words and marks as `split` gives them with lowercase={lowercase}, each "
                 f"there once, without {REPLACEMENT!r} (the unknown one). Received {word!r} among {len(words)}. "
                 "`WordTokenizer.train(texts)` collects them."
             )
