@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_attention.alignments.alignment import Alignment
 from keras_attention.ops import LOWEST, at_least_float32, mask_scores, masked_log_softmax, masked_softmax
+from keras_attention.ops.random import with_gumbel_noise
 
 
 def one_hot_of_maximum(scores, mask=None):
@@ -20,14 +21,6 @@ def one_hot_of_maximum(scores, mask=None):
     if mask is not None:
         chosen = ops.logical_and(chosen, mask)
     return ops.cast(chosen, dtype)
-
-
-def with_gumbel_noise(scores, seed=None):
-    """Scores in float32 or better plus noise of the Gumbel distribution: their argmax is a sample of `softmax(scores)`."""
-    scores = at_least_float32(scores)
-    smallest = 1e-30  # keeps both logarithms finite
-    uniform = keras.random.uniform(ops.shape(scores), smallest, 1.0, dtype="float32", seed=seed)
-    return scores - ops.cast(ops.log(-ops.log(uniform) + smallest), scores.dtype)
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

@@ -20,10 +20,10 @@ that broadcasts, or `None`. They compute in float32 or better. Inside, time come
 
 import math
 
-import keras
 from keras import ops
 
-from keras_attention.ops.recursions import scan
+from keras_attention.ops.random import with_gumbel_noise
+from keras_attention.ops.recursions import all_states, scan
 from keras_attention.ops.shapes import check_rank, sizes_differ
 from keras_attention.ops.softmax import LOWEST, at_least_float32
 
@@ -99,10 +99,7 @@ def chain_mode(unary, pairwise, mask=None):
 def chain_sample(unary, pairwise, mask=None, seed=None):
     """States drawn from the distribution, int32 `(..., S)`, 0 where masked: messages from behind, then a walk ahead."""
     chain = _Chain(unary, pairwise, mask)
-    smallest = 1e-30  # keeps both logarithms finite
-    uniform = keras.random.uniform(ops.shape(chain.unary), smallest, 1.0, dtype="float32", seed=seed)
-    noise = ops.cast(-ops.log(-ops.log(uniform) + smallest), chain.unary.dtype)
-    return chain.walk(chain.unary + chain.backward() + noise)
+    return chain.walk(with_gumbel_noise(chain.unary + chain.backward(), seed))
 
 
 # === The messages ===
@@ -140,8 +137,7 @@ def messages(unary, pairwise, real, message=total_message):
         return ops.where(entry[..., -1:, :] > 0.0, outgoing, incoming)
 
     nothing = ops.zeros(ops.shape(unary)[1:], unary.dtype)
-    outgoing = scan(step, nothing, ops.concatenate([unary, real], axis=-2))
-    return ops.concatenate([nothing[None], outgoing], axis=0)[:-1]
+    return all_states(step, nothing, ops.concatenate([unary, real], axis=-2))[:-1]
 
 
 class _Chain:
@@ -187,22 +183,29 @@ class _Chain:
         transposed = ops.transpose(self.pairwise)
         return ops.flip(messages(ops.flip(self.unary, 0), transposed, ops.flip(self.real, 0), message), 0)
 
-    def log_marginals(self):
-        """`(S, C, B)`; those of masked positions mean nothing. The messages of both directions take one scan."""
+    def both_ways(self):
+        """Messages `(S, C, B)` from before and from behind each position, by one scan."""
         both = [ops.stack([tensor, ops.flip(tensor, 0)], axis=1) for tensor in (self.unary, self.real)]
         pairwise = ops.stack([self.pairwise, ops.transpose(self.pairwise)])
         incoming = messages(both[0], pairwise, both[1])  # (S, 2, C, B)
-        return log_normalized(self.unary + incoming[:, 0] + ops.flip(incoming[:, 1], 0), axis=1)
+        return incoming[:, 0], ops.flip(incoming[:, 1], 0)
+
+    def log_marginals(self):
+        """`(S, C, B)`; those of masked positions mean nothing."""
+        from_before, from_behind = self.both_ways()
+        return log_normalized(self.unary + from_before + from_behind, axis=1)
 
     def pairs(self):
         """Probability of [previous, next], and of next given previous its logarithm: two of `(S, C + 1, C, B)`.
 
         The last of the previous states stands for none, which is that before the first position.
         """
-        logits = self.unary + self.backward()
+        from_before, from_behind = self.both_ways()
+        logits = self.unary + from_behind
+        marginals = ops.exp(log_normalized(logits + from_before, axis=1))
         logits = ops.pad(self.pairwise, ((0, 1), (0, 0)))[..., None] + logits[:, None]  # (S, C + 1, C, B)
         log_conditionals = log_normalized(logits, axis=2)
-        before = self.before(self.only_real(ops.exp(self.log_marginals())))
+        before = self.before(self.only_real(marginals))
         pairs = before[:, :, None] * ops.exp(log_conditionals) * self.real[:, None]
         return pairs, log_conditionals
 
@@ -211,8 +214,7 @@ class _Chain:
         _, C, B = ops.shape(states)
         nothing = ops.concatenate([ops.zeros((C, B), states.dtype), ops.ones((1, B), states.dtype)], axis=0)
         states = ops.concatenate([states, ops.zeros_like(self.real), self.real], axis=1)
-        last = scan(lambda last, entry: ops.where(entry[-1:] > 0.0, entry[:-1], last), nothing, states)
-        return ops.concatenate([nothing[None], last], axis=0)[:-1]
+        return all_states(lambda last, entry: ops.where(entry[-1:] > 0.0, entry[:-1], last), nothing, states)[:-1]
 
     def one_hot(self, states):
         """`(S, C, B)` from `states (..., S)`, zeros where masked, and that of the position before, `(S, C + 1, B)`."""

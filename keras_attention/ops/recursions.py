@@ -32,3 +32,8 @@ def portable_scan(step, initial, inputs):
     if 0 in (inputs.shape[0], *initial.shape):  # few functions take nothing at all, nor does `ops.scan` on torch
         return ops.zeros((ops.shape(inputs)[0], *ops.shape(initial)), initial.dtype)
     return ops.scan(lambda state, entry: (step(state, entry),) * 2, initial, inputs)[1]
+
+
+def all_states(step, initial, inputs):
+    """The states `(1 + L, ...)` before and after each of L steps; arguments as those of `scan`."""
+    return ops.concatenate([initial[None], scan(step, initial, inputs)], axis=0)

@@ -17,7 +17,8 @@ eliminated stands first; its row and column then move behind the others, so that
 import keras
 from keras import ops
 
-from keras_attention.ops.recursions import scan
+from keras_attention.ops.random import SMALLEST, gumbel_noise
+from keras_attention.ops.recursions import all_states
 from keras_attention.ops.softmax import LOWEST, at_least_float32, mask_scores
 
 # Scores of one word differ by no more, so that no sum of them comes near LOWEST, which stands for "never".
@@ -126,11 +127,6 @@ def all_trees(scores, mask, single_root):
     total, has_tree = log_total(matrices, is_present)
     allowed = ops.logical_and(allowed, has_tree[..., None, None])
     return allowed, matrices, ops.where(has_tree, total + ops.sum(highest, axis=-1), 0.0)
-
-
-def all_states(step, initial, inputs):
-    """The states `(1 + n, ...)` before and after each of n steps."""
-    return ops.concatenate([initial[None], scan(step, initial, inputs)], axis=0)
 
 
 def with_word_first(tensor, words_from=2):
@@ -259,9 +255,8 @@ def sample_tree(scores, mask=None, *, single_root=True, seed=None):
         return ops.zeros_like(scores)
     allowed, matrices, _ = all_trees(scores, mask, single_root)
     log_heads, parts = parts_of(matrices)
-    smallest = 1e-30  # keeps both logarithms finite
-    uniform = keras.random.uniform(ops.shape(matrices), smallest, 1.0, dtype="float32", seed=seed)
-    noise = ops.cast(-ops.log(-ops.log(uniform[..., :1, :]) + smallest), parts.dtype)
+    uniform = keras.random.uniform(ops.shape(matrices), SMALLEST, 1.0, dtype="float32", seed=seed)
+    noise = ops.cast(gumbel_noise(uniform[..., :1, :]), parts.dtype)
     draws = first_row_and_others(log_heads + noise, ops.cast(uniform < parts, parts.dtype))
     *batch, n, width = ops.shape(matrices)[1:]
     tree = all_states(tree_with_first_word, ops.zeros((*batch, n, width + n), draws.dtype), ops.flip(draws, axis=0))[-1]
