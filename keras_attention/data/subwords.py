@@ -12,6 +12,7 @@ import tensorflow as tf
 import tensorflow_text
 
 from keras_attention.data.text import SPECIAL_TOKENS, as_ids, as_texts, is_silent, read_whole, strings, write_whole
+from keras_attention.extras import how_to_install
 from keras_attention.tokens import END, PAD, START, UNKNOWN
 
 TEXTS_BETWEEN_UPDATES = 1000
@@ -98,7 +99,7 @@ class SubwordTokenizer(tf.Module):
         except ImportError as error:
             raise ImportError(
                 "Training subwords needs the package sentencepiece, which is not installed. "
-                "`pip install 'keras-attention-layers[translation]'`. A saved tokeniser loads without it."
+                f"{how_to_install('translation')} A saved tokeniser loads without it."
             ) from error
         if algorithm not in ("unigram", "bpe"):
             raise ValueError(f'`algorithm` must be "unigram" or "bpe". Received: {algorithm!r}.')

@@ -4,6 +4,8 @@ import os
 
 import tensorflow as tf
 
+from keras_attention.extras import how_to_install
+
 MOST_REQUESTS = 1000  # TF Serving refuses a version with more.
 
 
@@ -28,8 +30,7 @@ def write_warm_up_requests(version_path, requests):
         from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
     except ImportError as error:
         raise ImportError(
-            "Warm-up requests need tensorflow-serving-api. "
-            "Install it with `pip install keras-attention-layers[serving]`."
+            f"Warm-up requests need tensorflow-serving-api, which is not installed. {how_to_install('serving')}"
         ) from error
     if len(requests) > MOST_REQUESTS:
         raise ValueError(f"`requests` must hold at most {MOST_REQUESTS} requests. Received {len(requests)}.")

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 
+from keras_attention.extras import how_to_install
 from keras_attention.ops.shapes import check_positive_integer
 
 
@@ -160,8 +161,7 @@ def sacrebleu_metric(**options):
         import sacrebleu
     except ImportError as error:
         raise ImportError(
-            "BLEU is computed by sacrebleu, which is not installed. Install it with "
-            '`pip install "keras-attention-layers[translation]"`.'
+            f"BLEU is computed by sacrebleu, which is not installed. {how_to_install('translation')}"
         ) from error
     return sacrebleu.BLEU(**options)
 

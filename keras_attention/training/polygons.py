@@ -5,6 +5,7 @@ Letters in shapes: n points, m indices; L indices and the end, 0, with all after
 
 import numpy as np
 
+from keras_attention.extras import how_to_install
 from keras_attention.training.pointer_answers import checked_positions, compared, mean, positions, share
 
 
@@ -177,7 +178,6 @@ def import_shapely():
         import shapely
     except ImportError as error:
         raise ImportError(
-            "Whether a polygon is simple is decided by Shapely, which is not installed. Install it with "
-            '`pip install "keras-attention-layers[geometry]"`.'
+            "Whether a polygon is simple is decided by Shapely, which is not installed. " + how_to_install("geometry")
         ) from error
     return shapely

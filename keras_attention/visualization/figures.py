@@ -1,9 +1,11 @@
 """Figures of Matplotlib's object interface: they need no screen and leave `pyplot` as it is."""
 
+from keras_attention.extras import how_to_install
+
 try:
     from matplotlib.figure import Figure
 except ImportError as error:
-    raise ImportError("Plots need Matplotlib. Install it with `pip install keras-attention-layers[plots]`.") from error
+    raise ImportError(f"Plots need Matplotlib, which is not installed. {how_to_install('plots')}") from error
 
 
 def new_figure(width, height):

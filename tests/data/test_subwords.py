@@ -211,5 +211,5 @@ def test_one_text_without_a_batch_raises(subwords):
 
 def test_training_without_sentencepiece_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentencepiece", None)
-    with pytest.raises(ImportError, match=r"keras-attention-layers\[translation\]"):
+    with pytest.raises(ImportError, match=r"pip install '\.\[translation\]'"):
         SubwordTokenizer.train(["abc"])

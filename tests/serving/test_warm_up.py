@@ -43,5 +43,5 @@ def test_more_requests_than_tf_serving_reads_are_refused(exported):
 
 def test_missing_package_is_named(exported, monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorflow_serving.apis", None)
-    with pytest.raises(ImportError, match=r"pip install keras-attention-layers\[serving\]"):
+    with pytest.raises(ImportError, match=r"pip install '\.\[serving\]'"):
         write_warm_up_requests(exported, [])

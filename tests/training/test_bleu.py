@@ -243,5 +243,5 @@ def test_options_that_sacrebleu_does_not_have_are_an_error():
 
 def test_without_sacrebleu_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "sacrebleu", None)
-    with pytest.raises(ImportError, match=r'`pip install "keras-attention-layers\[translation\]"`'):
+    with pytest.raises(ImportError, match=r"pip install '\.\[translation\]'"):
         evaluate_bleu()

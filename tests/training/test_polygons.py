@@ -158,5 +158,5 @@ def test_points_of_another_shape_raise(points):
 
 def test_missing_shapely_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "shapely", None)
-    with pytest.raises(ImportError, match=r'pip install "keras-attention-layers\[geometry\]"'):
+    with pytest.raises(ImportError, match=r"pip install '\.\[geometry\]'"):
         is_simple_polygon(SQUARE, [1, 2, 3])

@@ -159,5 +159,5 @@ def test_missing_matplotlib_names_the_extra(monkeypatch):
     for name in [name for name in sys.modules if name.startswith("keras_attention.visualization")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ImportError, match=r"pip install keras-attention-layers\[plots\]"):
+    with pytest.raises(ImportError, match=r"pip install '\.\[plots\]'"):
         importlib.import_module("keras_attention.visualization")

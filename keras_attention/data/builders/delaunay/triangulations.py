@@ -3,6 +3,7 @@
 import numpy as np
 
 from keras_attention.data.builders.point_sets.arrays import lowest_equals, point_sets, split_rows
+from keras_attention.extras import how_to_install
 
 
 def delaunay_triangulations(points):
@@ -68,7 +69,6 @@ def import_scipy_spatial():
         import scipy.spatial
     except ImportError as error:
         raise ImportError(
-            "Delaunay triangulations are computed by scipy, which is not installed. Install it with "
-            '`pip install "keras-attention-layers[geometry]"`.'
+            "Delaunay triangulations are computed by scipy, which is not installed. " + how_to_install("geometry")
         ) from error
     return scipy.spatial

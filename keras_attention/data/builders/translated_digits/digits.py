@@ -9,6 +9,7 @@ import re
 import numpy as np
 
 from keras_attention.data.idx_files import read_idx
+from keras_attention.extras import how_to_install
 
 SPLITS = {"train": "train", "t10k": "test"}
 PATTERN = r"(train|t10k)-(images|labels)[-.]idx[13]-ubyte(\.gz)?"
@@ -89,8 +90,8 @@ def scikit_learn_digits():
         from sklearn import datasets
     except ImportError as error:
         raise ImportError(
-            "Digits without a folder come from scikit-learn, which is not installed. Install it with "
-            '`pip install "keras-attention-layers[images]"`, or pass a folder with the files of MNIST.'
+            "Digits without a folder come from scikit-learn, which is not installed. "
+            f"{how_to_install('images')} Or pass a folder with the files of MNIST."
         ) from error
     digits = datasets.load_digits()
     return np.round(digits.images * (255 / 16)).astype("uint8"), digits.target.astype("int32")

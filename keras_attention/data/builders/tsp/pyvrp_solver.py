@@ -4,6 +4,8 @@ import dataclasses
 
 import numpy as np
 
+from keras_attention.extras import how_to_install
+
 LONGEST_DISTANCE = 10**7  # PyVRP computes in whole numbers
 
 
@@ -64,7 +66,6 @@ def import_pyvrp():
         import pyvrp.stop
     except ImportError as error:
         raise ImportError(
-            "Tours of more than 12 points are computed by pyvrp, which is not installed. Install it with "
-            '`pip install "keras-attention-layers[geometry]"`.'
+            "Tours of more than 12 points are computed by pyvrp, which is not installed. " + how_to_install("geometry")
         ) from error
     return pyvrp

@@ -44,6 +44,6 @@ def test_version_of_scipy_is_kept_with_the_data(tmp_path):
 
 def test_nothing_is_left_behind_when_scipy_is_missing(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "scipy.spatial", None)
-    with pytest.raises(ImportError, match=r"keras-attention-layers\[geometry\]"):
+    with pytest.raises(ImportError, match=r"pip install '\.\[geometry\]'"):
         tfds.load("delaunay/tiny", data_dir=tmp_path)
     assert not list(tmp_path.rglob("*1.0.0*"))

@@ -114,5 +114,5 @@ def test_points_of_another_shape_raise():
 
 def test_missing_scipy_is_named_with_its_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy.spatial", None)
-    with pytest.raises(ImportError, match=r"scipy, which is not installed.*keras-attention-layers\[geometry\]"):
+    with pytest.raises(ImportError, match=r"scipy, which is not installed.*pip install '\.\[geometry\]'"):
         delaunay_triangulations(np.zeros((1, 3, 2)))

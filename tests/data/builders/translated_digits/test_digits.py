@@ -53,7 +53,9 @@ def test_without_a_folder_they_are_those_of_scikit_learn():
 
 def test_scikit_learn_is_asked_for_when_it_is_needed(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn", None)
-    with pytest.raises(ImportError, match=r'scikit-learn, which is not installed.*\[images\]"`, or pass a folder'):
+    with pytest.raises(
+        ImportError, match=r"scikit-learn, which is not installed.*pip install '\.\[images\]'.*Or pass a folder"
+    ):
         load_digits()
 
 

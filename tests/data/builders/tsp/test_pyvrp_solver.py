@@ -50,5 +50,5 @@ def test_name_tells_the_settings():
 
 def test_missing_pyvrp_is_named_with_its_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyvrp", None)
-    with pytest.raises(ImportError, match=r"pyvrp, which is not installed.*keras-attention-layers\[geometry\]"):
+    with pytest.raises(ImportError, match=r"pyvrp, which is not installed.*pip install '\.\[geometry\]'"):
         PyVRP()(np.zeros((13, 2)))

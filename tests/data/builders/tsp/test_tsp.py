@@ -72,7 +72,7 @@ def test_configuration_without_a_solver_raises(tmp_path):
 
 def test_nothing_is_left_behind_when_pyvrp_is_missing(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "pyvrp", None)
-    with pytest.raises(ImportError, match=r"keras-attention-layers\[geometry\]"):
+    with pytest.raises(ImportError, match=r"pip install '\.\[geometry\]'"):
         Tsp(config=config_of_13_points(PyVRP()), data_dir=tmp_path).download_and_prepare()
     assert not list(tmp_path.rglob("*1.0.0*"))
 
