@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_attention.alignments.on_off_choice import OnOffChoice
 from keras_attention.ops import at_least_float32, mask_scores
+from keras_attention.ops.random import uniform_like
 
 
 def zero_if_masked(tensor, mask):
@@ -64,9 +65,8 @@ class Bernoulli(OnOffChoice):
 
     def sample(self, scores, mask=None, seed=None):
         """Ones and zeros `(..., T, S)`."""
-        uniform = keras.random.uniform(ops.shape(scores), dtype="float32", seed=seed)
         probabilities = ops.exp(self.log_marginals(scores, mask))
-        return ops.cast(ops.cast(uniform, probabilities.dtype) < probabilities, scores.dtype)
+        return ops.cast(uniform_like(probabilities, seed=seed) < probabilities, scores.dtype)
 
     def log_prob(self, selection, scores, mask=None):
         """Log-probability `(..., T)` of ones and zeros `(..., T, S)`."""

@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_attention.alignments.sparse_choice import SparseChoice
 from keras_attention.alignments.sparsemax import ranked, sparsemax_threshold
+from keras_attention.ops.dtypes import at_least
 from keras_attention.ops.sparse_weights import sparse_weights
 
 HALVINGS = 50  # of the interval in which τ lies; float32 tells no smaller ones apart
@@ -21,11 +22,11 @@ def entmax_15_threshold(scores):
     highest_first, ranks = ranked(scores)
     means = ops.cumsum(highest_first, axis=-1) / ranks
     squares = ops.cumsum(ops.square(highest_first), axis=-1) - ranks * ops.square(means)  # k · variance
-    thresholds = means - ops.sqrt(ops.maximum(1.0 - squares, 0.0) / ranks)
+    thresholds = means - ops.sqrt(at_least(1.0 - squares, 0.0) / ranks)
     count = ops.sum(ops.cast(thresholds <= highest_first, scores.dtype), axis=-1, keepdims=True)
     threshold = ops.sum(ops.where(ops.equal(ranks, count), thresholds, 0.0), axis=-1, keepdims=True)
     # One step of Newton's method brings back the digits that long sums of squares lose in float32.
-    excess = ops.maximum(scores - threshold, 0.0)
+    excess = at_least(scores - threshold, 0.0)
     return threshold + (ops.sum(ops.square(excess), axis=-1, keepdims=True) - 1.0) / (
         2.0 * ops.sum(excess, axis=-1, keepdims=True)
     )
@@ -37,7 +38,7 @@ def bisected_threshold(scores, alpha):
     def halved(_, interval):
         low, high = interval
         middle = (low + high) / 2.0
-        total = ops.sum(ops.maximum(scores - middle, 0.0) ** (1.0 / (alpha - 1.0)), axis=-1, keepdims=True)
+        total = ops.sum(at_least(scores - middle, 0.0) ** (1.0 / (alpha - 1.0)), axis=-1, keepdims=True)
         return ops.where(total >= 1.0, middle, low), ops.where(total >= 1.0, high, middle)
 
     zeros = ops.zeros_like(ops.sum(scores, axis=-1, keepdims=True))

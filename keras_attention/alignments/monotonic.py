@@ -8,6 +8,8 @@ from keras import ops
 
 from keras_attention.alignments.alignment import Alignment
 from keras_attention.ops import LOWEST, at_least_float32, mask_scores
+from keras_attention.ops.dtypes import at_least
+from keras_attention.ops.random import uniform_like
 from keras_attention.ops.recursions import scan
 
 # === The walk ===
@@ -155,8 +157,7 @@ class Monotonic(Alignment):
     def sample(self, scores, mask=None, seed=None):
         """A walk drawn at random, `(..., T, S)`."""
         probabilities = ops.sigmoid(self._logits(scores, mask))
-        uniform = keras.random.uniform(ops.shape(scores), dtype="float32", seed=seed)
-        return self._walk(uniform < probabilities, scores, mask)
+        return self._walk(uniform_like(probabilities, seed=seed) < probabilities, scores, mask)
 
     def log_prob(self, selection, scores, mask=None):
         """Log-probability `(...)` of a walk `(..., T, S)`: rows of zeros with at most a single one."""
@@ -215,7 +216,7 @@ def walk_log_prob(selection, logits, may_choose):
         axis=(-2, -1),
     )
     impossible = ops.logical_or(ops.logical_and(is_over, selection > 0.0), count > 1.0)
-    return ops.where(ops.any(impossible, axis=(-2, -1)), LOWEST, ops.maximum(log_probabilities, LOWEST))
+    return ops.where(ops.any(impossible, axis=(-2, -1)), LOWEST, at_least(log_probabilities, LOWEST))
 
 
 def check_finite(name, value, least=-math.inf):

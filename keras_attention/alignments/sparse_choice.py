@@ -1,11 +1,12 @@
 """Alignments in which each query attends to one position, with weights of which some are exactly zero."""
 
-import keras
 from keras import ops
 
 from keras_attention.alignments.alignment import Alignment
 from keras_attention.alignments.categorical import one_hot_of_maximum
 from keras_attention.ops import LOWEST, at_least_float32
+from keras_attention.ops.dtypes import at_least
+from keras_attention.ops.random import SMALLEST, uniform_like
 
 
 def sample_by_weights(weights, seed=None):
@@ -13,9 +14,7 @@ def sample_by_weights(weights, seed=None):
 
     An exponential race: each position arrives after an exponential time with its weight as rate, the first is chosen.
     """
-    smallest = 1e-30  # keeps the logarithm finite and the times above zero
-    uniform = keras.random.uniform(ops.shape(weights), smallest, 1.0, dtype="float32", seed=seed)
-    times = ops.cast(ops.maximum(-ops.log(uniform), smallest), weights.dtype)
+    times = at_least(-ops.log(uniform_like(weights, SMALLEST, seed=seed)), SMALLEST)
     return ops.stop_gradient(one_hot_of_maximum(weights / times, weights > 0.0))
 
 

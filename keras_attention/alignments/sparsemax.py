@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention.alignments.sparse_choice import SparseChoice
+from keras_attention.ops.dtypes import at_least
 from keras_attention.ops.sparse_weights import sparse_weights
 
 
@@ -21,7 +22,11 @@ def sparsemax_threshold(scores):
     """
     highest_first, ranks = ranked(scores)
     thresholds = (ops.cumsum(highest_first, axis=-1) - 1.0) / ranks
-    return ops.max(thresholds, axis=-1, keepdims=True, initial=-1.0)
+    threshold = ops.cast(ops.max(thresholds, axis=-1, keepdims=True, initial=-1.0), scores.dtype)
+    # One step of Newton's method brings back the digits that long sums lose in float32, as `entmax_15_threshold` does.
+    excess = at_least(scores - threshold, 0.0)
+    count = ops.sum(ops.cast(excess > 0.0, scores.dtype), axis=-1, keepdims=True)
+    return threshold + (ops.sum(excess, axis=-1, keepdims=True) - 1.0) / count
 
 
 def sparsemax(scores, mask=None):

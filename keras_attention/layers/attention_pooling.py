@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_attention import alignments
 from keras_attention.layers.attention_layer import build_part
-from keras_attention.ops.dtypes import as_floats
+from keras_attention.ops.dtypes import as_floats, times
 from keras_attention.ops.initializers import fresh
 from keras_attention.ops.lookup import config_of
 from keras_attention.ops.masks import as_mask, check_padding_mask
@@ -21,8 +21,8 @@ from keras_attention.ops.softmax import at_least_float32
 
 def pooling_scores(inputs, kernel, bias, vector):
     """`scores[s] = vector · tanh(inputs[s] · kernel + bias)`: `(..., S, D)` -> `(..., S)`."""
-    hidden = ops.tanh(ops.matmul(inputs, kernel) + bias)  # (..., S, U), eq. (5)
-    return ops.matmul(hidden, vector)  # (..., S)
+    hidden = ops.tanh(times(inputs, kernel) + bias)  # (..., S, U), eq. (5)
+    return times(hidden, vector)  # (..., S)
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

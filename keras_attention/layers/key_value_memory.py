@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention.layers.attention_layer import AttentionLayer, attend, masked_inputs
-from keras_attention.ops.dtypes import as_floats
+from keras_attention.ops.dtypes import as_floats, times
 from keras_attention.ops.initializers import fresh
 from keras_attention.ops.lookup import config_of
 from keras_attention.ops.masks import as_mask, zero_masked
@@ -13,7 +13,7 @@ from keras_attention.ops.shapes import check_attention_shapes, check_known_width
 
 def next_query(query, context, kernel):
     """`(query[t] + context[t]) · kernel` -> `(..., T, D)`: what the next hop asks for."""
-    return ops.matmul(query + context, kernel)
+    return times(query + context, kernel)
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

@@ -8,7 +8,7 @@ from keras import ops
 
 from keras_attention import alignments, scores
 from keras_attention.layers.attention_layer import attend, build_part
-from keras_attention.ops.dtypes import as_floats
+from keras_attention.ops.dtypes import as_floats, times
 from keras_attention.ops.initializers import fresh
 from keras_attention.ops.lookup import config_of
 from keras_attention.ops.masks import as_mask, check_padding_mask, zero_masked
@@ -155,7 +155,7 @@ class KeyValueSplitAttention(keras.layers.Layer):
         )
         (state,) = predict or (value,)
         context = ops.squeeze(context, -2)  # (..., T, H)
-        output = ops.tanh(ops.matmul(context, self.context_kernel) + ops.matmul(state, self.state_kernel))
+        output = ops.tanh(times(context, self.context_kernel) + times(state, self.state_kernel))
         return (output, ops.squeeze(weights, -2)) if return_attention_scores else output
 
     def part_width(self, inputs_shape):

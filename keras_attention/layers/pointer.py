@@ -8,6 +8,7 @@ from keras import ops
 
 from keras_attention import scores
 from keras_attention.layers.attention_layer import build_part, masked_inputs
+from keras_attention.ops.dtypes import float32_or_better
 from keras_attention.ops.lookup import config_of
 from keras_attention.ops.shapes import check_attention_shapes
 from keras_attention.ops.softmax import mask_scores
@@ -96,7 +97,7 @@ class Pointer(keras.layers.Layer):
 
     def compute_output_spec(self, query, value, query_mask=None, value_mask=None, attention_mask=None, training=None):
         check_attention_shapes(query.shape, value.shape, value.shape)
-        dtype = keras.backend.result_type(self.compute_dtype, "float32")
+        dtype = float32_or_better(self.compute_dtype)
         return keras.KerasTensor(self.compute_output_shape(query.shape, value.shape), dtype=dtype)
 
     def compute_mask(self, query, previous_mask):

@@ -65,7 +65,7 @@ def follow(heads, labels):
         Where each word ends, `(..., n)`, and the least of the labels on the way.
     """
     n = ops.shape(heads)[-1]
-    root = ops.full_like(ops.sum(heads, axis=-1, keepdims=True), n)
+    root = ops.cast(ops.full_like(ops.sum(heads, axis=-1, keepdims=True), n), heads.dtype)
 
     def doubled(_, state):
         ends, least = state

@@ -20,6 +20,11 @@ def split_seed(seed, count):
     return [int(word) for word in np.random.SeedSequence(seed).generate_state(count) >> 1]
 
 
+def uniform_like(tensor, minval=0.0, seed=None):
+    """float32 numbers uniform between `minval` and 1, in the shape and the type of `tensor`; the same in every type."""
+    return ops.cast(keras.random.uniform(ops.shape(tensor), minval, 1.0, dtype="float32", seed=seed), tensor.dtype)
+
+
 def gumbel_noise(uniform):
     """Noise of the Gumbel distribution from numbers uniform between SMALLEST and 1."""
     return -ops.log(-ops.log(uniform) + SMALLEST)
@@ -28,5 +33,4 @@ def gumbel_noise(uniform):
 def with_gumbel_noise(scores, seed=None):
     """Scores in float32 or better plus noise of the Gumbel distribution: their argmax is a sample of `softmax(scores)`."""
     scores = at_least_float32(scores)
-    uniform = keras.random.uniform(ops.shape(scores), SMALLEST, 1.0, dtype="float32", seed=seed)
-    return scores + ops.cast(gumbel_noise(uniform), scores.dtype)
+    return scores + gumbel_noise(uniform_like(scores, SMALLEST, seed=seed))

@@ -2,8 +2,9 @@
 
 import math
 
-import keras
 from keras import ops
+
+from keras_attention.ops.dtypes import float32_or_better
 
 # Stands for "never" in scores, logits and log-probabilities: finite, so that no difference of two is NaN, and so far
 # below any real score that its exponential is exactly zero.
@@ -12,7 +13,8 @@ LOWEST = -1e30
 
 def at_least_float32(tensor):
     """`tensor` in float32, or unchanged where it is float64 already."""
-    return ops.cast(tensor, keras.backend.result_type(tensor.dtype, "float32"))
+    tensor = ops.convert_to_tensor(tensor)  # NumPy's float64 is float32 on JAX, unless it is told otherwise
+    return ops.cast(tensor, float32_or_better(tensor.dtype))
 
 
 def mask_scores(scores, mask=None):

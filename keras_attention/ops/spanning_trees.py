@@ -14,10 +14,10 @@ the words. Where several words may be roots column 1 is never, where exactly one
 eliminated stands first; its row and column then move behind the others, so that after n steps all stand as before.
 """
 
-import keras
 from keras import ops
 
-from keras_attention.ops.random import SMALLEST, gumbel_noise
+from keras_attention.ops.dtypes import at_least
+from keras_attention.ops.random import SMALLEST, gumbel_noise, uniform_like
 from keras_attention.ops.recursions import all_states
 from keras_attention.ops.softmax import LOWEST, at_least_float32, mask_scores
 
@@ -50,7 +50,7 @@ def relative_scores(scores, allowed):
     scores = at_least_float32(scores)
     highest = ops.stop_gradient(ops.max(mask_scores(scores, allowed), axis=-1, initial=LOWEST))
     highest = ops.where(is_possible(highest), highest, 0.0)
-    return mask_scores(ops.maximum(scores - highest[..., None], -WIDEST), allowed), highest
+    return mask_scores(at_least(scores - highest[..., None], -WIDEST), allowed), highest
 
 
 def with_root_columns(scores, single_root):
@@ -89,7 +89,7 @@ def first_word(matrix):
     # Whoever hangs on a word that had to take the root is as good as settled.
     seen = ops.where(is_second, row - total, log_heads)
     seen = ops.where(has_others, seen, ops.where(ops.equal(column, 0), 0.0, LOWEST))
-    return ops.where(has_others, total, row[..., 1:2]), ops.maximum(heads, LOWEST), ops.maximum(seen, LOWEST)
+    return ops.where(has_others, total, row[..., 1:2]), at_least(heads, LOWEST), at_least(seen, LOWEST)
 
 
 def through_first_word(matrix):
@@ -98,13 +98,13 @@ def through_first_word(matrix):
     word, head = ops.arange(n)[:, None], ops.arange(width) - 2
     leads_back = ops.logical_or(ops.equal(head, 0), ops.equal(head, word))
     to_word = ops.sum(matrix[..., 2:3], axis=-1, keepdims=True)  # of one column, or of none where there are no words
-    return ops.where(leads_back, LOWEST, ops.maximum(to_word + first_word(matrix)[2], LOWEST))
+    return ops.where(leads_back, LOWEST, at_least(to_word + first_word(matrix)[2], LOWEST))
 
 
 def eliminated(matrix, _=None):
     """The matrix after the elimination of its first word."""
     through = through_first_word(matrix)
-    highest = ops.stop_gradient(ops.maximum(matrix, through))
+    highest = ops.stop_gradient(at_least(matrix, through))
     matrix = highest + ops.log(ops.exp(matrix - highest) + ops.exp(through - highest))
     matrix = ops.concatenate([matrix[..., :2], matrix[..., 3:], ops.full_like(matrix[..., 2:3], LOWEST)], axis=-1)
     return ops.concatenate([matrix[..., 1:, :], matrix[..., :1, :]], axis=-2)
@@ -235,13 +235,13 @@ def tree_with_first_word(tree, draws):
     roots_are_open = ops.ones_like(is_below[..., :1])
     is_open = ops.concatenate([roots_are_open, roots_are_open, ops.logical_not(is_below)], axis=-1)
     log_heads = ops.where(is_open, draws[..., :1, :], LOWEST)
-    log_heads = ops.where(ops.equal(column, 1), ops.maximum(log_heads, 0.9 * LOWEST), log_heads)
+    log_heads = ops.where(ops.equal(column, 1), at_least(log_heads, 0.9 * LOWEST), log_heads)
     head = ops.one_hot(ops.argmax(log_heads, axis=-1), 2 + n, dtype=tree.dtype)  # (..., 1, 2 + n)
     heads = ops.where(hangs_on_it > 0.0, ops.cast(ops.equal(column, 2), tree.dtype), heads)
     ancestors = ancestors * ops.cast(ops.equal(cuts, ops.swapaxes(cuts, -1, -2)), tree.dtype)
     above = ops.einsum("...oa,...ab->...ob", head[..., 2:], ancestors)
-    above = ops.maximum(above, ops.cast(ops.equal(ops.arange(n), 0), tree.dtype))
-    ancestors = ops.where(cuts > 0.0, ops.maximum(ancestors, above), ancestors)
+    above = at_least(above, ops.cast(ops.equal(ops.arange(n), 0), tree.dtype))
+    ancestors = ops.where(cuts > 0.0, at_least(ancestors, above), ancestors)
     heads, ancestors = first_row_and_others(head, heads), first_row_and_others(above, ancestors)
     return ops.concatenate([heads, ancestors], axis=-1)
 
@@ -255,8 +255,8 @@ def sample_tree(scores, mask=None, *, single_root=True, seed=None):
         return ops.zeros_like(scores)
     allowed, matrices, _ = all_trees(scores, mask, single_root)
     log_heads, parts = parts_of(matrices)
-    uniform = keras.random.uniform(ops.shape(matrices), SMALLEST, 1.0, dtype="float32", seed=seed)
-    noise = ops.cast(gumbel_noise(uniform[..., :1, :]), parts.dtype)
+    uniform = uniform_like(parts, SMALLEST, seed=seed)
+    noise = gumbel_noise(uniform[..., :1, :])
     draws = first_row_and_others(log_heads + noise, ops.cast(uniform < parts, parts.dtype))
     *batch, n, width = ops.shape(matrices)[1:]
     tree = all_states(tree_with_first_word, ops.zeros((*batch, n, width + n), draws.dtype), ops.flip(draws, axis=0))[-1]

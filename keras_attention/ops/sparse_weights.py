@@ -2,6 +2,7 @@
 
 from keras import ops
 
+from keras_attention.ops.dtypes import at_least
 from keras_attention.ops.softmax import LOWEST, at_least_float32, mask_scores
 
 NEGLIGIBLE = 1e-30  # below it a weight is zero: the slope of its logarithm would be no number of float32
@@ -31,13 +32,13 @@ def sparse_weights(scores, mask, alpha, threshold):
     fixed = ops.stop_gradient(raised)
     highest = ops.max(fixed, axis=-1, keepdims=True, initial=LOWEST)
     # τ is -1 at the least, when all weight is on the maximum: what is further below has none, however far.
-    scaled = ops.maximum((alpha - 1.0) * (fixed - highest), -1.0)
-    weights = ops.maximum(scaled - threshold(scaled), 0.0) ** (1.0 / (alpha - 1.0))
+    scaled = at_least((alpha - 1.0) * (fixed - highest), -1.0)
+    weights = at_least(scaled - threshold(scaled), 0.0) ** (1.0 / (alpha - 1.0))
     support = weights > NEGLIGIBLE
     if mask is not None:
         support = ops.logical_and(support, mask)
     weights = _sum_to_one(ops.where(support, weights, 0.0))
-    slopes = ops.minimum(ops.where(support, weights, 1.0) ** (2.0 - alpha), STEEPEST)
+    slopes = ops.clip(ops.where(support, weights, 1.0) ** (2.0 - alpha), 0.0, STEEPEST)
     slopes = ops.where(support, slopes, 0.0)
     return ops.cast(_with_gradient(weights, slopes, ops.where(support, raised - highest, 0.0)), scores.dtype)
 

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_attention.ops.dtypes import times
 from keras_attention.ops.initializers import fresh
 from keras_attention.ops.shapes import check_known_width, check_positive_integer
 from keras_attention.scores.score import Score
@@ -10,10 +11,10 @@ from keras_attention.scores.score import Score
 
 def additive_scores(query, key, query_kernel, key_kernel, vector):
     """`scores[t, s] = vector · tanh(query[t] · query_kernel + key[s] · key_kernel)` -> `(..., T, S)`."""
-    query = ops.matmul(query, query_kernel)  # (..., T, U)
-    key = ops.matmul(key, key_kernel)  # (..., S, U)
+    query = times(query, query_kernel)  # (..., T, U)
+    key = times(key, key_kernel)  # (..., S, U)
     hidden = ops.tanh(query[..., :, None, :] + key[..., None, :, :])  # (..., T, S, U)
-    return ops.matmul(hidden, vector)  # (..., T, S)
+    return times(hidden, vector)  # (..., T, S)
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

@@ -1,8 +1,8 @@
 """Bilinear form of query and key: Luong's "general" score."""
 
 import keras
-from keras import ops
 
+from keras_attention.ops.dtypes import times
 from keras_attention.ops.shapes import check_known_width
 from keras_attention.scores.dot import dot_scores
 from keras_attention.scores.score import Score
@@ -10,7 +10,7 @@ from keras_attention.scores.score import Score
 
 def bilinear_scores(query, key, kernel):
     """`scores[t, s] = query[t] · kernel · key[s]`, `(..., T, D_query)`, `(..., S, D_key)` -> `(..., T, S)`."""
-    return dot_scores(ops.matmul(query, kernel), key)
+    return dot_scores(times(query, kernel), key)
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

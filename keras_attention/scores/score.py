@@ -1,8 +1,10 @@
 """The interface of step one: a score is a function of one query and one key."""
 
 import keras
+from keras import ops
 
 from keras_attention.ops import at_least_float32
+from keras_attention.ops.dtypes import float32_or_better
 from keras_attention.ops.shapes import check_rank
 
 
@@ -42,14 +44,16 @@ class Score(keras.layers.Layer):
 
     @staticmethod
     def upcast(*tensors):
-        """The tensors in float32 or better."""
-        return tuple(at_least_float32(tensor) for tensor in tensors)
+        """The tensors in one type, float32 or better."""
+        tensors = [at_least_float32(tensor) for tensor in tensors]
+        dtype = float32_or_better(*(tensor.dtype for tensor in tensors))
+        return tuple(ops.cast(tensor, dtype) for tensor in tensors)
 
     def compute_output_shape(self, query_shape, key_shape):
         return (*query_shape[:-1], key_shape[-2])
 
     def compute_output_spec(self, query, key):
-        dtype = keras.backend.result_type(query.dtype, key.dtype, "float32")
+        dtype = float32_or_better(query.dtype, key.dtype)
         return keras.KerasTensor(self.compute_output_shape(query.shape, key.shape), dtype=dtype)
 
     def compute_mask(self, query, previous_mask):

@@ -4,10 +4,14 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from reference import attention, monotonic, sparse_weights, trees
 from reference.arrays import normal, to_numpy
+from tolerances import FLOAT64
 
 from keras_attention import alignments
 from keras_attention.alignments import Alignment, Categorical
+
+T, S = 3, 5
 
 
 class Uniform(Alignment):
@@ -49,3 +53,58 @@ def test_an_unknown_name_is_answered_with_the_known_ones_and_a_suggestion():
 def test_a_score_is_no_alignment():
     with pytest.raises(TypeError, match=r"`alignment` must be one of .* instance of `Alignment`. Received: .* Dense\."):
         alignments.get(keras.layers.Dense(3, name="d"))
+
+
+# === float64 ===
+
+DOUBLE = pytest.mark.skipif(keras.backend.backend() == "jax", reason="JAX has no float64 unless it is switched on")
+
+
+def sigmoid(scores):
+    return 1.0 / (1.0 + np.exp(-scores))
+
+
+MARGINALS = {
+    "softmax": attention.softmax,
+    "sampled": attention.softmax,
+    "sparsemax": lambda scores: sparse_weights.entmax(scores, 2.0),
+    "entmax": lambda scores: sparse_weights.entmax(scores, 1.5),
+    "sigmoid": sigmoid,
+    "linear_chain": sigmoid,  # of independent positions, as long as nothing is learned
+    "monotonic": lambda scores: monotonic.expectation(sigmoid(scores - 4.0)),
+    "dependency_tree": lambda scores: trees.marginals(scores, np.ones(scores.shape, bool), True),
+}
+
+
+def built(name, shape):
+    alignment = alignments.get(name)
+    alignment.build(shape)
+    return alignment
+
+
+def double_scores(name):
+    """Scores with more digits than float32 has."""
+    shape = (4, 4) if name == "dependency_tree" else (T, S)
+    return np.random.default_rng(5).normal(size=shape)
+
+
+@DOUBLE
+@pytest.mark.parametrize("name", MARGINALS)
+def test_marginals_of_float64_have_the_digits_of_float64(name):
+    scores = double_scores(name)
+    marginals = to_numpy(built(name, scores.shape).marginals(ops.convert_to_tensor(scores, "float64")))
+    assert marginals.dtype == "float64"
+    np.testing.assert_allclose(marginals, MARGINALS[name](scores), rtol=FLOAT64, atol=FLOAT64)
+
+
+@DOUBLE
+@pytest.mark.parametrize("name", MARGINALS)
+def test_samples_and_all_values_of_float64_are_float64(name):
+    scores = ops.convert_to_tensor(double_scores(name), "float64")
+    alignment = built(name, scores.shape)
+    sample = alignment.sample(scores, seed=3)
+    values = [sample, alignment.mode(scores), alignment.log_prob(sample, scores), alignment.entropy(scores)]
+    if hasattr(alignment, "log_partition"):
+        values.append(alignment.log_partition(scores))
+    assert {keras.backend.standardize_dtype(value.dtype) for value in values} == {"float64"}
+    np.testing.assert_array_equal(to_numpy(sample), to_numpy(alignment.sample(ops.cast(scores, "float32"), seed=3)))

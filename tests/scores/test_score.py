@@ -3,8 +3,10 @@
 import keras
 import numpy as np
 import pytest
+from reference import attention
 from reference.arrays import normal, to_numpy
-from tolerances import FLOAT32
+from reference.attention import PAIR_SCORES
+from tolerances import FLOAT32, FLOAT64
 
 from keras_attention import scores
 from keras_attention.scores import AdditiveScore, BilinearScore, ConcatScore, DotScore, ScaledDotScore, Score
@@ -36,6 +38,20 @@ def test_scores_are_float32_under_every_policy(score_class, policy):
     )
 
 
+@pytest.mark.skipif(keras.backend.backend() == "jax", reason="JAX has no float64 unless it is switched on")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", PAIR_SCORES)
+def test_scores_of_float64_have_the_digits_of_float64(name, dtype):
+    score, rng = type(scores.get(name))(dtype=dtype), np.random.default_rng(5)
+    query, key = rng.normal(size=(B, T, D)), rng.normal(size=(B, S, D))
+    found = to_numpy(score(keras.ops.cast(query, "float64"), keras.ops.cast(key, "float64")))
+    weights = [weight.astype("float64") for weight in score.get_weights()]
+    assert found.dtype == "float64"
+    np.testing.assert_allclose(
+        found, attention.scores(query, key, PAIR_SCORES[name], *weights), rtol=FLOAT64, atol=FLOAT64
+    )
+
+
 @pytest.mark.parametrize("score_class", ALL[2:])
 def test_weights_of_a_mixed_policy_are_used_in_full_precision(score_class):
     query, key = (keras.ops.convert_to_tensor(array) for array in (normal(B, T, D), normal(B, S, D, seed=1)))
@@ -43,14 +59,16 @@ def test_weights_of_a_mixed_policy_are_used_in_full_precision(score_class):
     expected = to_numpy(full(query, key))
     mixed.build(query.shape, key.shape)
     mixed.set_weights(full.get_weights())
-    np.testing.assert_allclose(mixed(query, key), expected, atol=FLOAT32)
+    np.testing.assert_allclose(to_numpy(mixed(query, key)), expected, atol=FLOAT32)
 
 
 @pytest.mark.parametrize("score_class", ALL)
 def test_permuting_the_keys_permutes_the_scores(score_class):
     score, query, key = score_class(), normal(B, T, D), normal(B, S, D, seed=1)
     order = np.array([3, 0, 4, 2, 1])
-    np.testing.assert_allclose(score(query, key[:, order]), to_numpy(score(query, key))[..., order], atol=FLOAT32)
+    np.testing.assert_allclose(
+        to_numpy(score(query, key[:, order])), to_numpy(score(query, key))[..., order], atol=FLOAT32
+    )
 
 
 @pytest.mark.parametrize("score_class", ALL)
