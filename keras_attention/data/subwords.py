@@ -1,6 +1,7 @@
 """Subword tokeniser: sentencepiece learns the pieces, tensorflow-text cuts text into them inside the graph."""
 
 import contextlib
+import hashlib
 import io
 import numbers
 import pathlib
@@ -57,7 +58,7 @@ class SubwordTokenizer(tf.Module):
         super().__init__(name=name)
         self._model = model
         try:
-            self._loaded = tensorflow_text.SentencepieceTokenizer(model, out_type=tf.int32)
+            self._loaded = loaded(model)
             self.vocabulary_size = int(self._loaded.vocab_size())
             self._tokens = self._loaded.id_to_string(tf.range(self.vocabulary_size))  # (V,)
         except (tf.errors.OpError, TypeError, ValueError) as error:
@@ -148,7 +149,7 @@ class SubwordTokenizer(tf.Module):
             try:
                 self._loaded.vocab_size()
             except tf.errors.NotFoundError:  # `keras.utils.clear_session()` takes the model from TensorFlow's memory
-                self._loaded = tensorflow_text.SentencepieceTokenizer(self._model, out_type=tf.int32)
+                self._loaded = loaded(self._model)
         return self._loaded
 
     @property
@@ -175,6 +176,16 @@ class SubwordTokenizer(tf.Module):
     def load(cls, path):
         """Read the file that `save` wrote."""
         return cls(read_whole(path))
+
+
+def loaded(model):
+    """The tokeniser of tensorflow-text.
+
+    TensorFlow keeps what a SavedModel holds under the names of its nodes, for the whole process: two models under one name
+    would be one. So the name is made of the model's bytes.
+    """
+    name = f"sentencepiece_{hashlib.sha256(model).hexdigest()}"
+    return tensorflow_text.SentencepieceTokenizer(model, out_type=tf.int32, name=name)
 
 
 def with_progress(texts, verbose):

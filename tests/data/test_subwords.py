@@ -150,6 +150,30 @@ def test_function_and_saved_model_give_the_same(subwords, tmp_path):
     assert loaded.ids_of(["", ""]).shape == (2, 0)
 
 
+def test_two_tokenizers_of_one_saved_model_and_of_two_in_one_process_stay_two(subwords, english, tmp_path):
+    subwords.save(tmp_path / "subwords.model")
+    pairs = SubwordTokenizer.train(english, vocabulary_size=293, algorithm="bpe", verbose=0)
+    both = {"unigram": SubwordTokenizer.load(tmp_path / "subwords.model"), "bpe": pairs}
+    expected = {name: tokenizer.tokenize(english).to_list() for name, tokenizer in both.items()}
+    assert expected["unigram"] != expected["bpe"]
+
+    def read_back(**tokenizers):
+        module = tf.Module()
+        module.tokenizers = tokenizers
+        module.ids_of = tf.function(
+            lambda texts: {name: each.tokenize(texts).to_tensor() for name, each in module.tokenizers.items()},
+            input_signature=[tf.TensorSpec([None], tf.string)],
+        )
+        folder = tmp_path / "-".join(tokenizers)
+        tf.saved_model.save(module, folder)
+        return tf.saved_model.load(folder)
+
+    loaded = [read_back(**both), read_back(bpe=pairs), read_back(unigram=both["unigram"])]
+    for module in loaded:
+        for name, ids in module.ids_of(english).items():
+            assert [row[row != 0].tolist() for row in ids.numpy()] == expected[name]
+
+
 def test_clearing_the_session_of_keras_does_no_harm(english):
     tokenizer = SubwordTokenizer.train(english, vocabulary_size=293, verbose=0)
     keras.utils.clear_session()

@@ -39,6 +39,12 @@ def tokenizer():
 
 
 @pytest.fixture(scope="module")
+def target_tokenizer():
+    """Other pieces under as many ids: whatever took one tokeniser for the other would be seen."""
+    return SubwordTokenizer.train(sentences(100), vocabulary_size=287, algorithm="bpe", verbose=0)
+
+
+@pytest.fixture(scope="module")
 def model(tokenizer):
     keras.utils.set_random_seed(11)
     sizes = {"num_layers": 2, "num_heads": 2, "hidden_dim": 6, "intermediate_dim": 13}
@@ -46,12 +52,12 @@ def model(tokenizer):
 
 
 @pytest.fixture(scope="module")
-def version(model, tokenizer, tmp_path_factory):
+def version(model, tokenizer, target_tokenizer, tmp_path_factory):
     return serving.export(
         model,
         tmp_path_factory.mktemp("served"),
         tokenizer,
-        tokenizer,
+        target_tokenizer,
         max_length=MAX_LENGTH,
         sampler=SAMPLER,
         max_source_length=MAX_SOURCE_LENGTH,
@@ -88,9 +94,9 @@ def hundred(served):
     return served("serving_default", text=sentences(100))
 
 
-def test_a_hundred_served_answers_equal_those_of_python(model, tokenizer, hundred):
+def test_a_hundred_served_answers_equal_those_of_python(model, tokenizer, target_tokenizer, hundred):
     tokens = model.generate(ids_of(tokenizer, sentences(100)), MAX_LENGTH, SAMPLER)  # (B, n, L)
-    expected = tokenizer.detokenize(tokens.reshape(-1, MAX_LENGTH)).numpy().reshape(100, NUM_RESULTS)
+    expected = target_tokenizer.detokenize(tokens.reshape(-1, MAX_LENGTH)).numpy().reshape(100, NUM_RESULTS)
     assert hundred["text"].tolist() == expected.tolist()
     assert len(set(hundred["text"].ravel().tolist())) > 10
 
@@ -119,9 +125,9 @@ def test_score_ids_of_a_greedy_answer_is_the_score_of_greedy_search(model, token
 
 
 @pytest.mark.parametrize("texts", [(["the tower"], ["a new town"]), (SHORT, ["", "zwei", "🙂"]), (["", ""], ["", ""])])
-def test_texts_are_scored_and_aligned_as_their_ids_in_python(model, tokenizer, served, texts):
+def test_texts_are_scored_and_aligned_as_their_ids_in_python(model, tokenizer, target_tokenizer, served, texts):
     source, target = texts
-    pairs = {"source": ids_of(tokenizer, source), "target": targets_of(tokenizer, target)}
+    pairs = {"source": ids_of(tokenizer, source), "target": targets_of(target_tokenizer, target)}
     scores = served("score", source=source, target=target)["scores"]
     np.testing.assert_allclose(scores, model.log_probability(pairs), atol=1e-5)
     np.testing.assert_allclose(served("score_ids", **pairs)["scores"], scores, atol=1e-5)
@@ -129,9 +135,8 @@ def test_texts_are_scored_and_aligned_as_their_ids_in_python(model, tokenizer, s
     np.testing.assert_allclose(aligned["weights"], model.alignment(pairs), atol=1e-5)
     np.testing.assert_allclose(served("align_ids", **pairs)["weights"], aligned["weights"], atol=1e-6)
     for side, ids in pairs.items():
-        expected = [
-            [tokenizer.vocabulary[token].encode() if token != PAD else b"" for token in row] for row in ids.tolist()
-        ]
+        vocabulary = {"source": tokenizer, "target": target_tokenizer}[side].vocabulary
+        expected = [[vocabulary[token].encode() if token != PAD else b"" for token in row] for row in ids.tolist()]
         assert aligned[f"{side}_tokens"].tolist() == expected
 
 
@@ -141,7 +146,7 @@ def test_the_encoder_is_served_for_any_batch_and_length(model, tokenizer, served
         np.testing.assert_allclose(served("encode", source=source)["encoded"], model.encode(source), atol=1e-5)
 
 
-def test_a_text_beyond_the_limit_is_cut_in_every_signature(tokenizer, served):
+def test_a_text_beyond_the_limit_is_cut_in_every_signature(tokenizer, target_tokenizer, served):
     beginning, rest = (
         tokenizer.tokenize([LONG])[0, :MAX_SOURCE_LENGTH],
         tokenizer.tokenize([LONG])[0, MAX_SOURCE_LENGTH:],
@@ -149,7 +154,7 @@ def test_a_text_beyond_the_limit_is_cut_in_every_signature(tokenizer, served):
     assert len(rest) > 100
     whole, cut = (
         served("align", source=[LONG], target=["two"]),
-        served("align_ids", source=[beginning.numpy()], target=targets_of(tokenizer, ["two"])),
+        served("align_ids", source=[beginning.numpy()], target=targets_of(target_tokenizer, ["two"])),
     )
     assert whole["source_tokens"].shape == (1, MAX_SOURCE_LENGTH)
     np.testing.assert_allclose(whole["weights"], cut["weights"], atol=1e-6)

@@ -13,6 +13,7 @@ from keras_attention.data.builders.localized_dates.date_writing import (
     date_pattern,
     write_dates,
 )
+from keras_attention.data.builders.prepared_once import PreparedOnce
 
 DESCRIPTION = """\
 Dates of the Gregorian calendar as 15 locales in 7 scripts write them, each with the same date in ISO 8601:
@@ -50,7 +51,7 @@ class LocalizedDatesConfig(tfds.core.BuilderConfig):
     texts_per_date: int = 2
 
 
-class LocalizedDates(tfds.core.GeneratorBasedBuilder):
+class LocalizedDates(PreparedOnce):
     """`{"text": "mardi 3 mars 2015", "date": "2015-03-03", "locale": "fr", "style": "full"}`
 
     `tfds.load("localized_dates", as_supervised=True)` gives the pairs `(text, date)`. `"localized_dates/tiny"` is a

@@ -6,6 +6,7 @@ import tensorflow_datasets as tfds
 
 from keras_attention.data.builders.parallel_text.file_names import find_files
 from keras_attention.data.builders.parallel_text.lines import fingerprint, read_lines
+from keras_attention.data.builders.prepared_once import PreparedOnce
 
 DESCRIPTION = """\
 Pairs of texts in two languages, read from the text files of a folder: line i of one file is the translation of line i
@@ -13,7 +14,7 @@ of the other. The pairs keep the order of the lines.
 """
 
 
-class ParallelText(tfds.core.GeneratorBasedBuilder):
+class ParallelText(PreparedOnce):
     """`{"en": "A dog runs.", "de": "Ein Hund rennt."}` from two text files of the user.
 
     A folder with `train.en`, `train.de`, `val.en` and `val.de`  ->  the splits `train` and `val`, whose example `i` is

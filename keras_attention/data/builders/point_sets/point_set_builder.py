@@ -9,6 +9,7 @@ import tensorflow_datasets as tfds
 from keras_attention.data.builders.point_sets.arrays import lexicographic_order
 from keras_attention.data.builders.point_sets.points_config import PointsConfig
 from keras_attention.data.builders.point_sets.random_points import random_bits, random_point_sets
+from keras_attention.data.builders.prepared_once import PreparedOnce
 
 HOMEPAGE = "https://arxiv.org/abs/1506.03134"
 
@@ -27,7 +28,7 @@ depends on the settings of the points, the seed, the split and i alone.
 """
 
 
-class PointSetBuilder(tfds.core.GeneratorBasedBuilder, skip_registration=True):
+class PointSetBuilder(PreparedOnce, skip_registration=True):
     """Base of the data sets of points: `{"points": float32 (n, F), "indices": int32 (m,)}`.
 
     A subclass says what it is in `DESCRIPTION`, lists its `BUILDER_CONFIGS`, and computes the answers of many sets at
@@ -60,6 +61,10 @@ class PointSetBuilder(tfds.core.GeneratorBasedBuilder, skip_registration=True):
             )
         super().__init__(config=config, **kwargs)
         self._check_prepared_settings()
+
+    def download_and_prepare(self, **arguments):
+        super().download_and_prepare(**arguments)
+        self._check_prepared_settings()  # another process may have prepared them in the meantime
 
     @abc.abstractmethod
     def label(self, points):

@@ -8,6 +8,7 @@ import tensorflow_datasets as tfds
 
 from keras_attention.data.builders.point_sets.points_config import check_integer
 from keras_attention.data.builders.point_sets.random_points import random_bits
+from keras_attention.data.builders.prepared_once import PreparedOnce
 from keras_attention.data.builders.translated_digits.digits import load_digits
 
 DESCRIPTION = """\
@@ -25,7 +26,7 @@ CITATION = """\
 """
 
 
-class TranslatedDigits(tfds.core.GeneratorBasedBuilder):
+class TranslatedDigits(PreparedOnce):
     """`{"image": uint8 (canvas, canvas, 1), "label": 7}`: a digit somewhere in black.
 
     A digit of 1 by 2 pixels on a canvas of 3: `[[9, 8]]`  ->  `[[0, 0, 0], [0, 0, 0], [0, 9, 8]]`

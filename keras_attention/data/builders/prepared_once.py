@@ -1,0 +1,24 @@
+"""What all builders share: several processes may prepare the same data at the same time."""
+
+import errno
+
+import tensorflow_datasets as tfds
+
+
+class PreparedOnce(tfds.core.GeneratorBasedBuilder, skip_registration=True):
+    """Base of the data sets of this package.
+
+    Processes that find a folder without the data each prepare it beside its place and then move it there, as TensorFlow
+    Datasets does it. The first to be ready wins; here the others drop what they made and read that.
+    """
+
+    def download_and_prepare(self, **arguments):
+        was_prepared = self.info.initialized
+        try:
+            super().download_and_prepare(**arguments)
+        except OSError as error:
+            is_taken = isinstance(error, FileExistsError) or error.errno == errno.ENOTEMPTY
+            if not (is_taken and self.data_path.exists()):
+                raise
+        if not was_prepared:
+            self.info.read_from_directory(self.data_dir)
