@@ -13,6 +13,7 @@ import pathlib
 
 import numpy as np
 
+from keras_attention.checks import check_digits
 from keras_attention.data.builders.parallel_text.lines import read_lines
 from keras_attention.data.pairs import check_size
 
@@ -36,7 +37,7 @@ def read_points(path, closed=True, width=2):
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: A line is malformed, not UTF-8, or the gzip file is damaged; the message has the file and the line.
+        ValueError: A line is malformed, has points that float32 cannot tell apart (as of 5e6 ± 10), is not UTF-8, or the gzip file is damaged; the message has the file and the line.
 
     References:
         Vinyals, Fortunato and Jaitly, 2015, arXiv:1506.03134, section 3.
@@ -163,6 +164,7 @@ def finite(points):
             f"a coordinate must be finite in float32. Received {points[~is_finite][0]}. Mend the point or leave the "
             "example out."
         )
+    check_digits(points, "in this example")
     return rounded
 
 

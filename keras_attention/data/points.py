@@ -6,6 +6,7 @@ Letters in shapes: n points, F coordinates of a point, m indices.
 import numpy as np
 import tensorflow as tf
 
+from keras_attention.checks import LOST, check_digits, lost_digits
 from keras_attention.data.pairs import check_size
 
 NAMES = ("points", "indices")
@@ -41,10 +42,10 @@ def point_batches(examples, batch_size=128, max_points=None, max_length=None, dr
 
     Raises:
         TypeError: The examples have other types or ranks.
-        ValueError: A size is not a positive integer; the list is empty; an index in it is not a position of a point, or
-            a coordinate is not finite.
+        ValueError: A size is not a positive integer; the list is empty; an index in it is not a position of a point, a
+            coordinate is not finite, or float32 cannot tell the points of an example apart, as of 5e6 ± 10.
         tf.errors.InvalidArgumentError: While the batches are read, if an example is longer than `max_points` or
-            `max_length`, or has such an index or coordinate.
+            `max_length`, or has such an index or such points.
     """
     dataset = examples if isinstance(examples, tf.data.Dataset) else point_dataset(examples)
     check_element(dataset.element_spec)
@@ -62,7 +63,8 @@ def point_batches(examples, batch_size=128, max_points=None, max_length=None, dr
         mask = tf.reduce_any(points != fillers["points"], axis=-1)  # (B, n) of the largest n
         source = tf.where(mask[..., None], tf.cast(points, tf.float32), 0.0)  # (B, n, F)
         is_index = indices != fillers["indices"]
-        with tf.control_dependencies([check_points(source, points), check_indices(indices, is_index, mask)]):
+        checked = check_points(source, points, mask)
+        with tf.control_dependencies([*checked, check_indices(indices, is_index, mask)]):
             labels = tf.cast(tf.where(is_index, indices, 0), tf.int32)
             labels = tf.pad(labels, [[0, 0], [0, 1]])  # (B, m + 1) of the largest m
         if max_points is not None:
@@ -155,6 +157,7 @@ def check_example(number, example, width):
             f"Coordinates must be finite in float32. Received the point {points[~is_finite][0].tolist()} in example "
             f"{number}. Mend the points or filter the examples."
         )
+    check_digits(points, f"in example {number}")
     if indices.size and not 1 <= indices.min() <= indices.max() <= len(points):
         raise ValueError(
             f"Indices must be positions of points, from 1 to {len(points)}. Received {indices.tolist()} in example "
@@ -162,11 +165,22 @@ def check_example(number, example, width):
         )
 
 
-def check_points(source, points):
-    """Fails at a point that is not finite as a float32 of the source."""
+def check_points(source, points, mask):
+    """Fails at a point that is not finite as a float32 of the source, and where such points cannot be told apart."""
     wrong = tf.boolean_mask(points, ~tf.reduce_all(tf.math.is_finite(source), axis=-1))
     message = "Coordinates must be finite in float32. Mend the points or filter the examples. Received points:"
-    return tf.debugging.Assert(tf.shape(wrong)[0] == 0, [message, wrong])
+    is_finite = tf.debugging.Assert(tf.shape(wrong)[0] == 0, [message, wrong])
+    if points.dtype != tf.float64:
+        return [is_finite]
+    with tf.control_dependencies([is_finite]):
+        is_real, lowest = mask[..., None], tf.where(mask[..., None], points, points.dtype.max)
+        highest = tf.where(is_real, points, points.dtype.min)
+        extents = tf.reduce_max(tf.reduce_max(highest, axis=1) - tf.reduce_min(lowest, axis=1), axis=1)  # (B,)
+        rounding = tf.where(is_real, tf.abs(points - tf.cast(source, points.dtype)), 0.0)
+        lost = tf.reduce_max(rounding, axis=[1, 2])  # (B,)
+        wrong = tf.boolean_mask(tf.stack([extents, lost], axis=1), (extents > 0) & (lost > LOST * extents))
+    message = lost_digits("the extent of an example and what would be lost of it follow")
+    return [is_finite, tf.debugging.Assert(tf.shape(wrong)[0] == 0, [message, wrong])]
 
 
 def check_indices(indices, is_index, mask):

@@ -3,13 +3,14 @@
 import numpy as np
 from keras import ops
 
+from keras_attention.checks import check_digits
 from keras_attention.models.sequence_model import integer_rows, lengths_of_rows, take_input
 from keras_attention.ops.shapes import check_not_ragged
 from keras_attention.tokens import PAD
 
 
 def check_points(inputs, feature_dim):
-    """`{"source": float32 (B, S, F), "source_mask": bool (B, S)}`, after checking rank, width, mask and numbers.
+    """`{"source": float32 (B, S, F), "source_mask": bool (B, S)}`, after checking rank, width, mask, numbers and digits.
 
     Args:
         inputs: Such a dictionary, the mask in it or not; an array `(B, S, F)`; or a list of B arrays `(n, F)`, which are
@@ -30,7 +31,7 @@ def check_points(inputs, feature_dim):
         points = pad_rows(points, feature_dim)
     elif isinstance(points, list | tuple) and len(lengths) == len(points) and not any(lengths):
         points = np.zeros((len(points), 0, feature_dim))  # no source, or sources without a position
-    points = ops.convert_to_numpy(points).astype("float32")
+    points = ops.convert_to_numpy(points)
     if points.ndim != 3 or points.shape[-1] != feature_dim:
         raise ValueError(
             f"`source` must have shape (B, S, {feature_dim}), S positions of {feature_dim} features. Received shape "
@@ -42,12 +43,15 @@ def check_points(inputs, feature_dim):
             f"`source_mask` must be boolean of shape (B, S), here {points.shape[:2]} (True = a real position). Received "
             f"shape {mask.shape} and dtype {mask.dtype}."
         )
+    given, points = points, points.astype("float32")
     if not np.isfinite(points[mask]).all():
         row, position = np.argwhere(mask & ~np.isfinite(points).all(axis=-1))[0]
         raise ValueError(
             f"The features of real positions must be finite. Received {points[row, position].tolist()} at position "
             f"{position + 1} of row {row}. Mask the position, or clean the data."
         )
+    for row, real in enumerate(mask):
+        check_digits(given[row][real], f"in row {row}")
     return {"source": points, "source_mask": mask}
 
 

@@ -154,6 +154,10 @@ def test_failed_writing_leaves_the_old_file_and_nothing_else(tmp_path):
         ("0 0 1 nan output 1 1", r"a coordinate must be finite in float32\. Received nan"),
         ("0 -inf output 1 1", r"a coordinate must be finite in float32\. Received -inf"),
         ("0 1e39 output 1 1", r"a coordinate must be finite in float32\. Received 1e\+39"),
+        (
+            "5000000.1 0 5000009.7 1 output 1 1",
+            r"in this example they extend over 9\.6, and up to 0\.\d+ would be lost",
+        ),
         ("0 0 1 1 output 1 3 1", r"each from 1 to 2, the number of points\. Received the indices \[1, 3\]"),
         ("0 0 1 1 output 0 1 0", r"each from 1 to 2, .* Received the indices \[0, 1\]\. Count positions from 1"),
         ("0 0 1 1 output 1 -1 1", r"each from 1 to 2, .* Received the indices \[1, -1\]"),
@@ -211,6 +215,7 @@ def test_width_must_be_positive(write):
     [
         ({"points": [[0.5, np.nan]], "indices": [1]}, r"must be finite in float32\. Received nan"),
         ({"points": [[0.5, 1e39]], "indices": [1]}, r"must be finite in float32\. Received 1e\+39"),
+        ({"points": [[5e6 + 0.1], [5e6 + 9.7]], "indices": [1]}, r"up to 0\.2 would be lost\. Subtract their mean"),
         ({"points": [[0.5, 0.5]], "indices": [0]}, r"from 1 to 1, the number of points\. Received the indices \[0\]"),
         ({"points": [[0.5, 0.5]], "indices": np.zeros(0, int)}, r"one index or more, .* Received the indices \[\]"),
         (

@@ -175,6 +175,28 @@ def test_an_infinite_point_is_no_padding(points):
         listed(point_batches(data_set([THREE, {"points": points, "indices": [1]}]), 2))
 
 
+UTM = [[5e6 + 0.1, 3.2], [5e6 + 9.7, 4.4]]  # metres; float32 knows only halves there
+
+
+def test_points_that_float32_cannot_tell_apart_stop_the_reading():
+    lost = {"points": UTM, "indices": [1]}
+    with pytest.raises(
+        ValueError, match=r"in example 1 they extend over 9\.6, and up to 0\.2 would be lost\. Subtract"
+    ):
+        point_batches([THREE, lost])
+    spec = {"points": tf.TensorSpec((None, 2), tf.float64), "indices": tf.TensorSpec((None,), tf.int32)}
+
+    def batches(examples):
+        return listed(point_batches(tf.data.Dataset.from_generator(lambda: iter(examples), output_signature=spec), 2))
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"Subtract their mean .*\[\[9\.6\d* 0\.\d*\]\]"):
+        batches([THREE, lost])
+    ((inputs, _),) = batches(
+        [{"points": [[5e6 + 0.1, 3.2]], "indices": [1]}, {"points": [[0.1, 0.2]] * 2, "indices": [2]}]
+    )
+    assert inputs["source_mask"].tolist() == [[True, False], [True, True]]
+
+
 def test_index_must_be_of_a_point_of_its_own_example():
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"Received:\] \[\[2 -2147483648 -2147483648\]\]"):
         listed(point_batches(data_set([THREE, {**ONE, "indices": [2]}]), 2))

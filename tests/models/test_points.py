@@ -88,6 +88,20 @@ def test_points_that_cannot_be_read_are_named(inputs, message):
         check_points(inputs, feature_dim=2)
 
 
+UTM = 5e6 + np.array([[0.1, 3.2], [9.7, 4.4], [5.3, -9.1]])  # metres; float32 knows only halves there
+
+
+def test_points_that_float32_cannot_tell_apart_are_named_and_what_is_to_be_done():
+    lost = np.stack([PADDED[0], np.where(MASK[1][:, None], UTM, 0.0)])
+    with pytest.raises(
+        ValueError, match=r"keeps 7 digits .*: in row 1 they extend over 13\.5, .* 0\.2 would .*Subtract"
+    ):
+        check_points(np.stack([UTM - 5e6, UTM - [0, 1]]), feature_dim=2)
+    check({"source": lost, "source_mask": MASK}, points=lost)  # one point, and padding far from it
+    for known in (UTM - 5e6, UTM.astype("float32"), np.floor(UTM).astype("int64"), np.full((3, 2), 5e6 + 0.1)):
+        np.testing.assert_array_equal(check_points(known[None], 2)["source"][0], known.astype("float32"))
+
+
 @pytest.mark.filterwarnings("ignore:overflow encountered in cast:RuntimeWarning")
 def test_a_number_that_float32_cannot_hold_is_not_finite():
     with pytest.raises(ValueError, match=r"must be finite. Received \[inf, inf\] at position 1 of row 0"):

@@ -5,6 +5,7 @@ import numpy as np
 from keras_attention.data.builders.point_sets.arrays import (
     is_first_of_equals,
     lexicographic_order,
+    near_origin,
     point_sets,
     split_rows,
 )
@@ -39,6 +40,7 @@ def convex_hulls(points):
     order = lexicographic_order(points)
     sorted_points = np.take_along_axis(points, order[..., None], axis=1)
     fresh = is_first_of_equals(sorted_points)
+    sorted_points = near_origin(sorted_points)
     lower, lower_length = half_hulls(sorted_points, fresh, range(n))
     upper, upper_length = half_hulls(sorted_points, fresh, range(n - 1, -1, -1))
 

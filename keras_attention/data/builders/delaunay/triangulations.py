@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from keras_attention.data.builders.point_sets.arrays import lowest_equals, point_sets, split_rows
+from keras_attention.data.builders.point_sets.arrays import lowest_equals, near_origin, point_sets, split_rows
 from keras_attention.extras import how_to_install
 
 
@@ -13,6 +13,9 @@ def delaunay_triangulations(points):
 
     The order is that of Vinyals et al.: the three corners of a triangle by index, and the triangles by the place of
     their incenter, from left to right and from bottom to top where x is the same.
+
+    Where the points lie and how large they are makes no difference: far from the origin, as with UTM coordinates, the
+    places are those that float64 still tells apart.
 
     Four points on one circle have more than one triangulation; which one is given depends on Qhull. Of equal points the
     lowest index stands for all. Where there is no triangle, the list is empty: for fewer than three points, and for
@@ -33,12 +36,13 @@ def delaunay_triangulations(points):
         Huhdanpaa, 1996.
     """
     points = point_sets(points)
-    triangles = [qhull_triangles(one_set) for one_set in points]
+    places = near_origin(points)
+    triangles = [qhull_triangles(one_set) for one_set in places]
     counts = np.array([len(some) for some in triangles], dtype="int64")
     number = np.repeat(np.arange(len(points)), counts)  # the set of each triangle
     corners = np.concatenate([np.zeros((0, 3), "int64"), *triangles])  # (all triangles, 3)
     corners = np.sort(lowest_equals(points)[number[:, None], corners], axis=1)
-    x, y = incenters(points[number[:, None], corners]).T
+    x, y = incenters(places[number[:, None], corners]).T
     order = np.lexsort((y, x, number))
     return split_rows(corners[order].astype("int32").ravel() + 1, 3 * counts)
 

@@ -31,6 +31,19 @@ def point_sets(points, coordinates=2):
     return points
 
 
+def near_origin(points):
+    """Every set moved to the origin and scaled into the unit square, where solvers lose no digits.
+
+    `[[[1000, 7], [1002, 7], [1000, 8]]]`  ->  `[[[0, 0], [0.5, 0], [0, 0.25]]]`
+
+    The lowest coordinates are subtracted, and the rest is divided by a power of two: for coordinates that are multiples of
+    one number, such as those of the data sets, both are exact, as the mean would not be.
+    """
+    moved = points - points.min(axis=1, keepdims=True)
+    _, exponents = np.frexp(moved.max(axis=(1, 2), keepdims=True))
+    return np.ldexp(moved, -exponents)
+
+
 def lexicographic_order(points):
     """Positions that sort every set by x and then by y; equal points keep their order.
 

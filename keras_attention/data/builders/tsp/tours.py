@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from keras_attention.data.builders.point_sets.arrays import point_sets
+from keras_attention.data.builders.point_sets.arrays import near_origin, point_sets
 from keras_attention.data.builders.tsp.held_karp import held_karp_tours
 
 LONGEST_EXACT = 12
@@ -34,8 +34,9 @@ def shortest_tours(points, solver=None):
     points = point_sets(points)
     n = points.shape[1]
     check_solver(n, solver)
-    tours = held_karp_tours(points) if n <= LONGEST_EXACT else solved_tours(points, solver)
-    return canonical_tours(points, tours).astype("int32") + 1
+    places = near_origin(points)
+    tours = held_karp_tours(places) if n <= LONGEST_EXACT else solved_tours(points, solver)
+    return canonical_tours(places, tours).astype("int32") + 1
 
 
 def solved_tours(points, solver):

@@ -45,6 +45,12 @@ def test_corners_of_a_square_are_counter_clockwise_from_the_lowest_index():
     assert hull([[0, 0], [1, 1], [0, 1], [1, 0], [0.4, 0.5]]) == [1, 4, 2, 3]
 
 
+@pytest.mark.parametrize("offset, scale", [(1.7e9, 1.0), (5e6, 1.0), (0.0, 2.0**600), (0.0, 2.0**-700)])
+def test_a_hull_far_from_the_origin_and_of_any_size_is_that_at_the_origin(offset, scale, rng):
+    points = rng.integers(0, 2**20, (20, 2)) / 2**20  # so that adding the offset rounds nothing away
+    assert hull((points + offset) * scale) == hull(points)
+
+
 def test_hull_begins_with_the_lowest_index_that_is_a_corner():
     assert hull([[0.5, 0.5], [0.4, 0.6], [1, 1], [0, 0], [0, 1], [1, 0]]) == [3, 5, 4, 6]
 

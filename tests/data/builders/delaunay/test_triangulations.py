@@ -99,6 +99,22 @@ def test_a_set_has_the_same_triangles_alone_and_among_others(rng):
         assert triangles(one_set) == indices.reshape(-1, 3).tolist()
 
 
+@pytest.mark.parametrize(
+    "offset, scale", [(1.7e9, 1.0), (5e6, 1.0), (-3e5, 2.0**-14), (0.0, 2.0**500), (0.0, 2.0**-700)]
+)
+def test_triangles_far_from_the_origin_and_of_any_size_are_those_at_the_origin(offset, scale, rng):
+    points = rng.integers(0, 2**20, (20, 2)) / 2**20  # so that adding the offset rounds nothing away
+    moved = (points + offset) * scale
+    np.testing.assert_array_equal(moved / scale - offset, points)
+    assert len(triangles(points)) > 20
+    assert triangles(moved) == triangles(points)
+
+
+def test_triangles_of_places_ten_metres_apart_are_all_found(rng):
+    places = [13.4, 52.5] + 1e-4 * rng.random((7, 2))  # longitude and latitude
+    assert triangles(places) == triangles_by_definition((places - places.mean(axis=0)).tolist())
+
+
 def test_incenter_of_a_right_triangle():
     np.testing.assert_allclose(incenters(np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 3.0]])), [1, 1])
 

@@ -70,6 +70,12 @@ def test_rounding_does_not_bend_a_line(rng):
     assert (tours[:, 1] < tours[:, -1]).all()
 
 
+@pytest.mark.parametrize("offset, scale", [(1.7e9, 1.0), (5e6, 1.0), (0.0, 2.0**600), (0.0, 2.0**-700)])
+def test_a_tour_far_from_the_origin_and_of_any_size_is_that_at_the_origin(offset, scale, rng):
+    points = rng.integers(0, 2**20, (3, 7, 2)) / 2**20  # so that adding the offset rounds nothing away
+    np.testing.assert_array_equal(shortest_tours((points + offset) * scale), shortest_tours(points))
+
+
 def test_equal_points_have_a_tour_of_length_zero():
     tours = shortest_tours(np.full((2, 5, 2), 0.5))
     assert np.sort(tours, axis=1).tolist() == [[1, 2, 3, 4, 5]] * 2
