@@ -6,7 +6,7 @@ from keras import ops
 from keras_attention.alignments.alignment import Alignment
 from keras_attention.ops import LOWEST
 from keras_attention.ops.best_tree import best_tree, is_tree
-from keras_attention.ops.shapes import sizes_differ
+from keras_attention.ops.shapes import check_boolean, sizes_differ
 from keras_attention.ops.spanning_trees import (
     allowed_arcs,
     log_partition,
@@ -68,7 +68,7 @@ class DependencyTree(Alignment):
 
     def __init__(self, single_root=True, **kwargs):
         super().__init__(**kwargs)
-        self.single_root = single_root
+        self.single_root = check_boolean("single_root", single_root)
 
     def build(self, scores_shape):
         check_square(scores_shape)

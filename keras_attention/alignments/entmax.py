@@ -1,13 +1,12 @@
 """Entmax alignment: between softmax, whose weights are never zero, and sparsemax."""
 
-import numbers
-
 import keras
 from keras import ops
 
 from keras_attention.alignments.sparse_choice import SparseChoice
 from keras_attention.alignments.sparsemax import ranked, sparsemax_threshold
 from keras_attention.ops.dtypes import at_least
+from keras_attention.ops.shapes import check_number
 from keras_attention.ops.sparse_weights import sparse_weights
 
 HALVINGS = 50  # of the interval in which τ lies; float32 tells no smaller ones apart
@@ -102,10 +101,5 @@ class Entmax(SparseChoice):
 
 def check_alpha(alpha):
     """`alpha` as a float, after checking that it is a number above 1."""
-    if isinstance(alpha, bool) or not isinstance(alpha, numbers.Real):
-        raise TypeError(f"`alpha` must be a number above 1. Received: {alpha!r} of type {type(alpha).__name__}.")
-    if not 1 < alpha < float("inf"):
-        raise ValueError(
-            f'`alpha` must be a number above 1. Received: {alpha!r}. For alpha=1, which is softmax, use "softmax".'
-        )
-    return float(alpha)
+    words = 'a number above 1 (for alpha=1, which is softmax, use "softmax")'
+    return check_number("alpha", alpha, words, lambda value: value > 1)

@@ -1,8 +1,5 @@
 """Monotonic alignment: the queries, in the order of time, walk along the source and never go back."""
 
-import math
-import numbers
-
 import keras
 from keras import ops
 
@@ -11,6 +8,7 @@ from keras_attention.ops import LOWEST, at_least_float32, mask_scores
 from keras_attention.ops.dtypes import at_least
 from keras_attention.ops.random import uniform_like
 from keras_attention.ops.recursions import scan
+from keras_attention.ops.shapes import check_number, check_seed
 
 # === The walk ===
 
@@ -127,12 +125,10 @@ class Monotonic(Alignment):
 
     def __init__(self, noise=1.0, initial_offset=-4.0, seed=None, **kwargs):
         super().__init__(**kwargs)
-        check_finite("noise", noise, least=0)
-        check_finite("initial_offset", initial_offset)
-        self.noise = noise
-        self.initial_offset = initial_offset
-        self.seed = seed
-        self.seed_generator = keras.random.SeedGenerator(seed)
+        self.noise = check_number("noise", noise, "a finite number of 0 or more", lambda value: value >= 0)
+        self.initial_offset = check_number("initial_offset", initial_offset, "a finite number")
+        self.seed = check_seed(seed)
+        self.seed_generator = keras.random.SeedGenerator(self.seed)
 
     def build(self, scores_shape):
         initializer = keras.initializers.Constant(self.initial_offset)
@@ -217,12 +213,3 @@ def walk_log_prob(selection, logits, may_choose):
     )
     impossible = ops.logical_or(ops.logical_and(is_over, selection > 0.0), count > 1.0)
     return ops.where(ops.any(impossible, axis=(-2, -1)), LOWEST, at_least(log_probabilities, LOWEST))
-
-
-def check_finite(name, value, least=-math.inf):
-    """Raises unless `value` is a finite number of `least` or more."""
-    words = "a finite number" if least == -math.inf else f"a finite number of {least} or more"
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"`{name}` must be {words}. Received: {value!r} of type {type(value).__name__}.")
-    if not (math.isfinite(value) and value >= least):
-        raise ValueError(f"`{name}` must be {words}. Received: {value!r}.")

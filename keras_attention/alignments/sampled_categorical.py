@@ -9,6 +9,7 @@ from keras_attention.alignments.reinforce import Reinforce
 from keras_attention.alignments.relaxed import Relaxed
 from keras_attention.alignments.straight_through import StraightThrough
 from keras_attention.ops.lookup import config_of, get_by_name
+from keras_attention.ops.shapes import check_seed
 
 ESTIMATORS = {"argmax": Argmax, "reinforce": Reinforce, "relaxed": Relaxed, "straight_through": StraightThrough}
 
@@ -55,8 +56,8 @@ class SampledCategorical(Categorical):
     def __init__(self, estimator="reinforce", seed=None, **kwargs):
         super().__init__(**kwargs)
         self.estimator = get_by_name(estimator, ESTIMATORS, Estimator, "estimator")
-        self.seed = seed
-        self.seed_generator = keras.random.SeedGenerator(seed)
+        self.seed = check_seed(seed)
+        self.seed_generator = keras.random.SeedGenerator(self.seed)
 
     def call(self, scores, mask=None, training=None):
         if training:

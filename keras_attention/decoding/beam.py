@@ -1,8 +1,6 @@
 """Beam search: the best sequences, found by extending K hypotheses at a time."""
 
 import dataclasses
-import math
-import numbers
 
 import keras
 from keras import ops
@@ -13,7 +11,7 @@ from keras_attention.decoding.step import (
     check_start,
     next_log_probabilities,
 )
-from keras_attention.ops.shapes import check_positive_integer
+from keras_attention.ops.shapes import check_number, check_positive_integer
 from keras_attention.ops.softmax import LOWEST, mask_scores
 from keras_attention.tokens import END, PAD
 
@@ -70,7 +68,7 @@ def beam_search(
 
     Raises:
         ValueError: If a value or shape is wrong, or the coverage is missing.
-        TypeError: If a value has the wrong type, or `step` does not return a pair.
+        TypeError: As in `greedy_search`, or if `step` does not return a pair.
 
     Example:
         At every step the end symbol 2 comes with probability 0.3, 1 with 0.5 and 3 with 0.19.
@@ -157,7 +155,6 @@ class BeamSearch:
 
     Raises:
         ValueError: If a value is out of range.
-        TypeError: If a value has the wrong type.
 
     Example:
         >>> def step(tokens, state):
@@ -266,10 +263,7 @@ def take_rows(state, rows):
 def check_options(beam_width, length_penalty, coverage_penalty):
     check_positive_integer("beam_width", beam_width)
     for name, value in (("length_penalty", length_penalty), ("coverage_penalty", coverage_penalty)):
-        if isinstance(value, bool) or not isinstance(value, numbers.Real):
-            raise TypeError(f"`{name}` must be a number. Received: {value!r} of type {type(value).__name__}.")
-        if not math.isfinite(value):
-            raise ValueError(f"`{name}` must be finite. Received: {value!r}.")
+        check_number(name, value, "a finite number")
     if abs(length_penalty) > 10:
         raise ValueError(f"`length_penalty` must be from -10 to 10. Received: {length_penalty!r}. Usual are 0 to 2.")
     if coverage_penalty < 0:

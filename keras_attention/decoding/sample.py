@@ -1,6 +1,5 @@
 """Sampling: the next token is drawn at random, from the model's distribution or from a part of it."""
 
-import math
 import numbers
 
 import keras
@@ -9,7 +8,7 @@ from keras import ops
 
 from keras_attention.decoding.loop import extend_until_end
 from keras_attention.decoding.step import check_max_length, check_start
-from keras_attention.ops.shapes import check_positive_integer
+from keras_attention.ops.shapes import check_number, check_positive_integer
 from keras_attention.ops.softmax import LOWEST, mask_scores
 from keras_attention.ops.threefry import threefry_uniform
 from keras_attention.tokens import END, PAD
@@ -103,7 +102,7 @@ def sample(step, state, start, max_length, seed, temperature=1.0, top_k=None, to
 
     Raises:
         ValueError: If an option is outside its range, or as in `greedy_search`.
-        TypeError: If an option is no number, or as in `greedy_search`.
+        TypeError: As in `greedy_search`.
 
     Example:
         After the start symbol 1 comes 3 or the end symbol 2, after 3 always the end.
@@ -161,7 +160,6 @@ class Sample:
 
     Raises:
         ValueError: If an option is outside its range.
-        TypeError: If an option is no number.
 
     Example:
         >>> def step(tokens, state):  # all but padding equally probable
@@ -188,20 +186,13 @@ class Sample:
 
 def check_options(temperature, top_k, top_p, min_p):
     """Raises unless every option is in its range; `None` is none, except for the temperature."""
-    _check_number("temperature", temperature, "above 0 and finite", lambda value: 0 < value < math.inf)
+    check_number("temperature", temperature, "a number above 0 and finite", lambda value: value > 0)
     if top_k is not None:
         check_positive_integer("top_k", top_k)
     if top_p is not None:
-        _check_number("top_p", top_p, "in (0, 1]", lambda value: 0 < value <= 1)
+        check_number("top_p", top_p, "a number in (0, 1]", lambda value: 0 < value <= 1)
     if min_p is not None:
-        _check_number("min_p", min_p, "in [0, 1]", lambda value: 0 <= value <= 1)
-
-
-def _check_number(name, value, interval, holds):
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"`{name}` must be a number {interval}. Received: {value!r} of type {type(value).__name__}.")
-    if not holds(value):
-        raise ValueError(f"`{name}` must be a number {interval}. Received: {value!r}.")
+        check_number("min_p", min_p, "a number in [0, 1]", lambda value: 0 <= value <= 1)
 
 
 def seed_words(seed):

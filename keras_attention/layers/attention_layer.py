@@ -15,7 +15,7 @@ from keras_attention.ops.masks import (
     merge_masks,
     zero_masked,
 )
-from keras_attention.ops.shapes import check_attention_shapes, check_not_ragged, check_rate
+from keras_attention.ops.shapes import check_attention_shapes, check_not_ragged, check_rate, check_seed
 
 
 def attend(query, key, value, mask, *, score, alignment, dropout, training):
@@ -88,13 +88,12 @@ class AttentionLayer(keras.layers.Layer):
 
     def __init__(self, score="scaled_dot", alignment="softmax", dropout=0.0, seed=None, **kwargs):
         super().__init__(**kwargs)
-        check_rate("dropout", dropout)
         self.supports_masking = True
         self.score = scores.get(score)
         self.alignment = alignments.get(alignment, seed)
-        self.dropout = dropout
-        self.seed = seed
-        self.dropout_layer = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy)
+        self.dropout = check_rate("dropout", dropout)
+        self.seed = check_seed(seed)
+        self.dropout_layer = keras.layers.Dropout(self.dropout, seed=self.seed, dtype=self.dtype_policy)
 
     def build(self, query_shape, value_shape, key_shape=None):
         key_shape = key_shape or value_shape

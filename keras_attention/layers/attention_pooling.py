@@ -15,6 +15,7 @@ from keras_attention.ops.shapes import (
     check_positive_integer,
     check_rank,
     check_rate,
+    check_seed,
 )
 from keras_attention.ops.softmax import at_least_float32
 
@@ -81,15 +82,14 @@ class AttentionPooling(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        check_rate("dropout", dropout)
         self.supports_masking = True
         self.units = None if units is None else check_positive_integer("units", units)
         self.alignment = alignments.get(alignment, seed)
-        self.dropout = dropout
+        self.dropout = check_rate("dropout", dropout)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.bias_initializer = keras.initializers.get(bias_initializer)
-        self.seed = seed
-        self.dropout_layer = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy)
+        self.seed = check_seed(seed)
+        self.dropout_layer = keras.layers.Dropout(self.dropout, seed=self.seed, dtype=self.dtype_policy)
 
     def build(self, inputs_shape):
         check_rank("inputs", inputs_shape, 3, "(B, ..., S, D)")

@@ -2,7 +2,13 @@
 
 import keras
 
-from keras_attention.ops.shapes import check_known_width, check_not_ragged, check_positive_integer, check_rate
+from keras_attention.ops.shapes import (
+    check_known_width,
+    check_not_ragged,
+    check_positive_integer,
+    check_rate,
+    check_seed,
+)
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -35,16 +41,15 @@ class FeedForward(keras.layers.Layer):
     def __init__(self, intermediate_dim, activation="relu", dropout=0.0, seed=None, **kwargs):
         super().__init__(**kwargs)
         intermediate_dim = check_positive_integer("intermediate_dim", intermediate_dim)
-        check_rate("dropout", dropout)
         self.supports_masking = True
         self.intermediate_dim = intermediate_dim
         self.activation = keras.activations.get(activation)
-        self.dropout = dropout
-        self.seed = seed
+        self.dropout = check_rate("dropout", dropout)
+        self.seed = check_seed(seed)
         self.hidden_dense = keras.layers.Dense(
             intermediate_dim, activation=self.activation, dtype=self.dtype_policy, name="hidden"
         )
-        self.dropout_layer = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy)
+        self.dropout_layer = keras.layers.Dropout(self.dropout, seed=self.seed, dtype=self.dtype_policy)
 
     def build(self, inputs_shape):
         check_known_width("inputs", inputs_shape)

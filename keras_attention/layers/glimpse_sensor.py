@@ -79,8 +79,7 @@ class GlimpseSensor(keras.layers.Layer):
         Tensor of shape `(B, size, size, num_scales · C)`, the sharpest patch first. Computed in float32.
 
     Raises:
-        ValueError: If the shapes do not fit, or a size is not positive.
-        TypeError: If a size is not an integer.
+        ValueError: If the shapes do not fit, or a size is not a positive integer.
 
     Example:
         >>> sensor = GlimpseSensor(size=1, num_scales=2)

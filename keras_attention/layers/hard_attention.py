@@ -6,6 +6,7 @@ from keras_attention.alignments.sampled_categorical import SampledCategorical
 from keras_attention.layers.attention_layer import AttentionLayer
 from keras_attention.ops.lookup import config_of
 from keras_attention.ops.random import split_seed
+from keras_attention.ops.shapes import check_seed
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -62,7 +63,7 @@ class HardAttention(AttentionLayer):
         alignment = SampledCategorical(estimator=estimator, seed=sample_seed)
         super().__init__(score=score, alignment=alignment, dropout=dropout, seed=dropout_seed, **kwargs)
         self.selection = self.alignment.estimator
-        self.seed = seed
+        self.seed = check_seed(seed)
 
     def get_config(self):
         return {**super().get_config(), "selection": config_of(self.selection)}

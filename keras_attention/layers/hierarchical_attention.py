@@ -16,6 +16,8 @@ from keras_attention.ops.shapes import (
     check_not_ragged,
     check_positive_integer,
     check_rank,
+    check_rate,
+    check_seed,
 )
 
 
@@ -101,17 +103,17 @@ class HierarchicalAttention(keras.layers.Layer):
         check_different(self.encoders)
         self.units = None if units is None else check_positive_integer("units", units)
         self.alignment = alignments.get(alignment, seed)
-        self.dropout = dropout
+        self.dropout = check_rate("dropout", dropout)
         self.unit_dropout = rates_of_levels("unit_dropout", unit_dropout, self.levels)
-        self.seed = seed
+        self.seed = check_seed(seed)
         # The first of the seeds is that of an alignment which is named and draws.
         _, unit_seed, *seeds = split_seed(seed, 2 + len(self.levels))
         self.seed_generator = keras.random.SeedGenerator(unit_seed)
         self.poolings = {
             level: AttentionPooling(
-                units,
+                self.units,
                 copy_of(self.alignment, index) if index else self.alignment,
-                dropout,
+                self.dropout,
                 seed=each,
                 dtype=self.dtype_policy,
                 name=f"{level}_pooling",

@@ -8,7 +8,13 @@ from keras_attention.ops.dtypes import as_floats, times
 from keras_attention.ops.initializers import fresh
 from keras_attention.ops.lookup import config_of
 from keras_attention.ops.masks import as_mask, zero_masked
-from keras_attention.ops.shapes import check_attention_shapes, check_known_width, check_positive_integer, sizes_differ
+from keras_attention.ops.shapes import (
+    check_attention_shapes,
+    check_boolean,
+    check_known_width,
+    check_positive_integer,
+    sizes_differ,
+)
 
 
 def next_query(query, context, kernel):
@@ -81,7 +87,7 @@ class KeyValueMemory(AttentionLayer):
     ):
         super().__init__(score=score, alignment=alignment, dropout=dropout, seed=seed, **kwargs)
         self.num_hops = check_positive_integer("num_hops", num_hops)
-        self.tie_hops = tie_hops
+        self.tie_hops = check_boolean("tie_hops", tie_hops)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
 
     def build(self, query_shape, value_shape, key_shape=None):

@@ -13,11 +13,13 @@ from keras_attention.ops.initializers import fresh
 from keras_attention.ops.lookup import config_of
 from keras_attention.ops.masks import as_mask, check_padding_mask, zero_masked
 from keras_attention.ops.shapes import (
+    check_integer,
     check_known_width,
     check_not_ragged,
     check_positive_integer,
     check_rank,
     check_rate,
+    check_seed,
 )
 
 
@@ -84,8 +86,8 @@ class KeyValueSplitAttention(keras.layers.Layer):
         has zero weights and a zero context; a masked one is zero. The mask is passed on.
 
     Raises:
-        ValueError: If the features cannot be split, the mask does not fit or a name is unknown.
-        TypeError: If a size is not an integer.
+        ValueError: If the features cannot be split, the mask does not fit, a name is unknown or a size is not a positive
+            integer.
 
     Example:
         >>> attention = KeyValueSplitAttention(window=5)
@@ -109,19 +111,17 @@ class KeyValueSplitAttention(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        check_rate("dropout", dropout)
-        if num_parts not in (2, 3):
-            raise ValueError(f"`num_parts` must be 2 (key, value) or 3 (key, value, predict). Received: {num_parts!r}.")
         self.supports_masking = True
         self.window = check_positive_integer("window", window)
-        self.num_parts = num_parts
+        words = "2 (key, value) or 3 (key, value, predict)"
+        self.num_parts = check_integer("num_parts", num_parts, words, lambda number: number in (2, 3))
         self.score = scores.get(score)
         self.alignment = alignments.get(alignment, seed)
         check_own_rows(self.alignment)
-        self.dropout = dropout
-        self.seed = seed
+        self.dropout = check_rate("dropout", dropout)
+        self.seed = check_seed(seed)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
-        self.dropout_layer = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy)
+        self.dropout_layer = keras.layers.Dropout(self.dropout, seed=self.seed, dtype=self.dtype_policy)
 
     def build(self, inputs_shape):
         H = self.part_width(inputs_shape)

@@ -40,8 +40,6 @@ def by_level(name, values, levels):
 
 def rates_of_levels(name, rates, levels):
     """One rate for each level, of one for all of them or of one for each."""
-    rates = dict.fromkeys(levels, rates) if isinstance(rates, int | float) else by_level(name, rates, levels)
-    rates = {level: 0.0 if rate is None else rate for level, rate in rates.items()}
-    for rate in rates.values():
-        check_rate(name, rate)
-    return rates
+    is_one = not isinstance(rates, list | tuple | dict | None)
+    rates = dict.fromkeys(levels, rates) if is_one else by_level(name, rates, levels)
+    return {level: 0.0 if rate is None else check_rate(name, rate) for level, rate in rates.items()}

@@ -21,10 +21,12 @@ from keras_attention.ops.masks import (
     zero_masked,
 )
 from keras_attention.ops.shapes import (
+    check_boolean,
     check_known_width,
     check_not_ragged,
     check_positive_integer,
     check_rate,
+    check_seed,
     tuple_of_integers,
 )
 
@@ -123,34 +125,33 @@ class MultiHeadAttention(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        check_rate("dropout", dropout)
         self.supports_masking = True
         self.num_heads = check_positive_integer("num_heads", num_heads)
         self.key_dim = check_positive_integer("key_dim", key_dim)
         self.value_dim = self.key_dim if value_dim is None else check_positive_integer("value_dim", value_dim)
-        self.dropout = dropout
-        self.use_bias = use_bias
+        self.dropout = check_rate("dropout", dropout)
+        self.use_bias = check_boolean("use_bias", use_bias)
         # `output_shape` and `activity_regularizer` already mean something on a Keras layer.
-        self._output_shape = tuple_of_integers("output_shape", output_shape)
+        self._output_shape = tuple_of_integers("output_shape", output_shape, least=1)
         self._activity_regularizer = keras.regularizers.get(activity_regularizer)
         self.attention_axes = tuple_of_integers("attention_axes", attention_axes)
         if sliding_window is not None:
             sliding_window = check_positive_integer("sliding_window", sliding_window)
         self.sliding_window = sliding_window
-        self.flash_attention = flash_attention
+        self.flash_attention = None if flash_attention is None else check_boolean("flash_attention", flash_attention)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.bias_initializer = keras.initializers.get(bias_initializer)
         self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
         self.bias_regularizer = keras.regularizers.get(bias_regularizer)
         self.kernel_constraint = keras.constraints.get(kernel_constraint)
         self.bias_constraint = keras.constraints.get(bias_constraint)
-        self.use_gate = use_gate
-        self.seed = seed
+        self.use_gate = check_boolean("use_gate", use_gate)
+        self.seed = check_seed(seed)
         self.score = scores.get(score)
         self.alignment = alignments.get(alignment, seed)
         if flash_attention:
             is_plain = type(self.score) is scores.ScaledDotScore and type(self.alignment) is alignments.Categorical
-            check_flash_attention(is_plain, self.score, self.alignment, dropout)
+            check_flash_attention(is_plain, self.score, self.alignment, self.dropout)
 
     def build(self, query_shape, value_shape, key_shape=None):
         key_shape = key_shape or value_shape

@@ -1,8 +1,5 @@
 """Pointer: attention that stops after its first step, the scores themselves are the output."""
 
-import math
-import numbers
-
 import keras
 from keras import ops
 
@@ -10,7 +7,7 @@ from keras_attention import scores
 from keras_attention.layers.attention_layer import build_part, masked_inputs
 from keras_attention.ops.dtypes import float32_or_better
 from keras_attention.ops.lookup import config_of
-from keras_attention.ops.shapes import check_attention_shapes
+from keras_attention.ops.shapes import check_attention_shapes, check_number
 from keras_attention.ops.softmax import mask_scores
 
 
@@ -53,8 +50,8 @@ class Pointer(keras.layers.Layer):
         mask of the query is passed on.
 
     Raises:
-        ValueError: If shapes or masks do not fit together, a name is unknown or the clipping is not above 0.
-        TypeError: If the glimpse is no layer or the clipping no number.
+        ValueError: If shapes or masks do not fit together, a name is unknown or the clipping is no number above 0.
+        TypeError: If the glimpse is no layer.
 
     Example:
         >>> pointer = Pointer(tanh_clipping=10.0)
@@ -71,7 +68,7 @@ class Pointer(keras.layers.Layer):
         super().__init__(**kwargs)
         self.supports_masking = True
         self.score = scores.get(score)
-        self.tanh_clipping = None if tanh_clipping is None else check_clipping(tanh_clipping)
+        self.tanh_clipping = check_clipping(tanh_clipping)
         self.glimpse = get_glimpse(glimpse)
 
     def build(self, query_shape, value_shape):
@@ -114,16 +111,9 @@ class Pointer(keras.layers.Layer):
 
 
 def check_clipping(value):
-    """`value` as a `float`, after checking that it is a finite number above 0; NumPy's numbers count."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(
-            f"`tanh_clipping` must be a number above 0, or `None`. Received: {value!r} of type {type(value).__name__}."
-        )
-    if not 0 < value < math.inf:
-        raise ValueError(
-            f"`tanh_clipping` must be a finite number above 0. Received: {value!r}. Pass `None` for no clipping."
-        )
-    return float(value)
+    """`value` as a `float`, after checking that it is a finite number above 0; `None` stays."""
+    words = "a finite number above 0, or `None` for no clipping"
+    return None if value is None else check_number("tanh_clipping", value, words, lambda value: value > 0)
 
 
 def get_glimpse(glimpse):

@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_attention.ops.dtypes import as_floats
 from keras_attention.ops.positions import sinusoids
-from keras_attention.ops.shapes import check_known_width, check_not_ragged, check_rank
+from keras_attention.ops.shapes import check_known_width, check_not_ragged, check_positive, check_rank
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -39,10 +39,8 @@ class SinusoidalPositionEncoding(keras.layers.Layer):
 
     def __init__(self, max_wavelength=10000.0, **kwargs):
         super().__init__(**kwargs)
-        if max_wavelength <= 0:
-            raise ValueError(f"`max_wavelength` must be above zero. Received: {max_wavelength!r}.")
         self.supports_masking = True
-        self.max_wavelength = max_wavelength
+        self.max_wavelength = check_positive("max_wavelength", max_wavelength)
 
     def build(self, inputs_shape):
         check_rank("inputs", inputs_shape, 2, "(..., T, D)")

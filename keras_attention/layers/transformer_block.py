@@ -9,7 +9,14 @@ from keras_attention.ops.dtypes import as_floats
 from keras_attention.ops.lookup import config_of, copy_of
 from keras_attention.ops.masks import check_padding_mask, zero_masked
 from keras_attention.ops.random import split_seed
-from keras_attention.ops.shapes import check_known_width, check_positive_integer, check_rank, check_rate
+from keras_attention.ops.shapes import (
+    check_boolean,
+    check_known_width,
+    check_positive_integer,
+    check_rank,
+    check_rate,
+    check_seed,
+)
 
 
 class TransformerBlock(keras.layers.Layer):
@@ -31,19 +38,18 @@ class TransformerBlock(keras.layers.Layer):
         super().__init__(**kwargs)
         num_heads = check_positive_integer("num_heads", num_heads)
         intermediate_dim = check_positive_integer("intermediate_dim", intermediate_dim)
-        check_rate("dropout", dropout)
         self.supports_masking = True
         self.num_heads = num_heads
         self.intermediate_dim = intermediate_dim
-        self.dropout = dropout
+        self.dropout = check_rate("dropout", dropout)
         if attention_dropout is not None:
-            check_rate("attention_dropout", attention_dropout)
+            attention_dropout = check_rate("attention_dropout", attention_dropout)
         self.attention_dropout = attention_dropout
         self.activation = keras.activations.get(activation)
-        self.normalize_first = normalize_first
+        self.normalize_first = check_boolean("normalize_first", normalize_first)
         self.score = scores.get(score)
         self.alignment = alignments.get(alignment, seed)
-        self.seed = seed
+        self.seed = check_seed(seed)
 
     def build_sublayers(self, inputs_shape, memory_shapes):
         """Makes one `MultiHeadAttention` for each name and memory shape of `memory_shapes`, and the feed-forward network.

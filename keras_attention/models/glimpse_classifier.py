@@ -8,7 +8,7 @@ from keras import ops
 from keras_attention.layers import GlimpseSensor
 from keras_attention.ops.choices import record_choice
 from keras_attention.ops.lookup import config_of
-from keras_attention.ops.shapes import check_positive, check_positive_integer
+from keras_attention.ops.shapes import check_positive, check_positive_integer, check_seed
 from keras_attention.training.baselines import ChoiceBaseline, get_baseline
 from keras_attention.training.reinforce import ReinforceModel
 
@@ -62,7 +62,7 @@ class GlimpseClassifier(ReinforceModel):
 
     Raises:
         ValueError: If a size is not positive, a name is unknown or the image has another shape.
-        TypeError: If an argument has the wrong type.
+        TypeError: If what should be a layer, a score or the like is none.
 
     Example:
         >>> model = GlimpseClassifier(num_classes=10, image_shape=(28, 28, 1), num_glimpses=4)
@@ -106,7 +106,7 @@ class GlimpseClassifier(ReinforceModel):
             "locations": locations,
             "baseline": config_of(baseline),
             "num_samples": check_positive_integer("num_samples", num_samples),
-            "seed": seed,
+            "seed": check_seed(seed),
             "dtype": keras.saving.serialize_keras_object(dtype),
         }
         if locations not in LOCATIONS:

@@ -11,7 +11,7 @@ from keras_attention.models.encoders import transformer_encoder
 from keras_attention.ops.lookup import config_of, get_by_name
 from keras_attention.ops.masks import padding_mask
 from keras_attention.ops.random import split_seed
-from keras_attention.ops.shapes import check_positive_integer, check_rate
+from keras_attention.ops.shapes import check_positive_integer, check_rate, check_seed
 from keras_attention.tokens import PAD
 
 
@@ -58,7 +58,7 @@ class HierarchicalClassifier(keras.Model):
 
     Raises:
         ValueError: If a size is not positive, or a name is unknown.
-        TypeError: If an argument has the wrong type.
+        TypeError: If what should be a layer, a score or the like is none.
 
     Example:
         >>> model = HierarchicalClassifier(vocabulary_size=29, num_classes=3, embedding_dim=7, hidden_dim=4)
@@ -88,7 +88,7 @@ class HierarchicalClassifier(keras.Model):
         name=None,
         trainable=True,
     ):
-        check_rate("dropout", dropout)
+        dropout = check_rate("dropout", dropout)
         levels = check_levels(levels)
         alignment = alignments.get(alignment, seed)
         encoders = encoders_of_levels(encoder, levels)
@@ -103,7 +103,7 @@ class HierarchicalClassifier(keras.Model):
             "alignment": config_of(alignment),
             "dropout": dropout,
             "unit_dropout": rates_of_levels("unit_dropout", unit_dropout, levels),
-            "seed": seed,
+            "seed": check_seed(seed),
             "dtype": keras.saving.serialize_keras_object(dtype),
         }
 
@@ -111,7 +111,9 @@ class HierarchicalClassifier(keras.Model):
 
         # The first of the seeds is that of an alignment which is named and draws.
         _, word_seed, document_seed, attention_seed, *seeds = split_seed(seed, 4 + len(levels))
-        embedding = keras.layers.Embedding(vocabulary_size, embedding_dim, dtype=dtype, name="embedding")
+        embedding = keras.layers.Embedding(
+            config["vocabulary_size"], config["embedding_dim"], dtype=dtype, name="embedding"
+        )
         word_dropout, document_dropout = (
             keras.layers.Dropout(dropout, seed=each, dtype=dtype, name=name)
             for name, each in (("word_dropout", word_seed), ("document_dropout", document_seed))
@@ -123,14 +125,14 @@ class HierarchicalClassifier(keras.Model):
         attention = HierarchicalAttention(
             levels,
             encoders,
-            hidden_dim,
+            config["hidden_dim"],
             alignment,
-            unit_dropout=unit_dropout,
+            unit_dropout=config["unit_dropout"],
             seed=attention_seed,
             dtype=dtype,
             name="attention",
         )
-        output = keras.layers.Dense(num_classes, dtype="float32", name="output")
+        output = keras.layers.Dense(config["num_classes"], dtype="float32", name="output")
 
         # === Functional graph ===
 
@@ -142,7 +144,7 @@ class HierarchicalClassifier(keras.Model):
         self.dtype_policy = dtype  # `compile` reads it to scale the loss in float16
         self.supports_masking = True
         self.config = config
-        self.vocabulary_size = vocabulary_size
+        self.vocabulary_size = config["vocabulary_size"]
         self.embedding = embedding
         self.attention = attention
         self.output_layer = output

@@ -14,7 +14,7 @@ from keras_attention.models.points import check_indices, check_points
 from keras_attention.models.sequence_model import SequenceModel, shift_right
 from keras_attention.ops.lookup import config_of
 from keras_attention.ops.random import split_seed
-from keras_attention.ops.shapes import check_positive_integer, check_rate
+from keras_attention.ops.shapes import check_positive_integer, check_rate, check_seed
 from keras_attention.ops.softmax import at_least_float32
 from keras_attention.tokens import PAD
 
@@ -65,7 +65,7 @@ class PointerNetwork(SequenceModel):
 
     Raises:
         ValueError: If a size is not positive, a name is unknown or a layer does not fit.
-        TypeError: If an argument has the wrong type.
+        TypeError: If what should be a layer, a score or the like is none.
 
     Example:
         >>> model = PointerNetwork(encoder="transformer", hidden_dim=16, constraint="permutation")
@@ -98,12 +98,12 @@ class PointerNetwork(SequenceModel):
         name=None,
         trainable=True,
     ):
-        check_rate("dropout", dropout)
+        dropout = check_rate("dropout", dropout)
         feature_dim = check_positive_integer("feature_dim", feature_dim)
         hidden_dim = check_positive_integer("hidden_dim", hidden_dim)
         num_layers = check_positive_integer("num_layers", num_layers)
         score, glimpse = scores.get(score), get_glimpse(glimpse)
-        tanh_clipping = None if tanh_clipping is None else check_clipping(tanh_clipping)
+        tanh_clipping = check_clipping(tanh_clipping)
         dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         self.constraint = constraints.get(constraint)
         self.config = {
@@ -117,7 +117,7 @@ class PointerNetwork(SequenceModel):
             "glimpse": None if glimpse is None else config_of(glimpse),
             "constraint": None if constraint is None else config_of(self.constraint),
             "dropout": dropout,
-            "seed": seed,
+            "seed": check_seed(seed),
             "dtype": keras.saving.serialize_keras_object(dtype),
         }
 

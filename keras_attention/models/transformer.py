@@ -15,7 +15,7 @@ from keras_attention.models.sequence_model import SequenceModel, check_ids, shif
 from keras_attention.ops.lookup import config_of, copy_of
 from keras_attention.ops.masks import padding_mask
 from keras_attention.ops.random import split_seed
-from keras_attention.ops.shapes import check_positive_integer, check_rate
+from keras_attention.ops.shapes import check_boolean, check_positive_integer, check_rate, check_seed
 
 BLOCK_OPTIONS = ("num_heads", "intermediate_dim", "dropout", "attention_dropout", "activation", "normalize_first")
 
@@ -92,7 +92,9 @@ class Transformer(SequenceModel):
         name=None,
         trainable=True,
     ):
-        check_rate("dropout", dropout)
+        dropout = check_rate("dropout", dropout)
+        if attention_dropout is not None:
+            attention_dropout = check_rate("attention_dropout", attention_dropout)
         score, alignment = scores.get(score), alignments.get(alignment, seed)
         check_stepwise(alignment)
         encoder_alignment = None if encoder_alignment is None else alignments.get(encoder_alignment, seed)
@@ -100,24 +102,26 @@ class Transformer(SequenceModel):
         hidden_dim = check_positive_integer("hidden_dim", hidden_dim)
         source_vocabulary_size = check_positive_integer("source_vocabulary_size", source_vocabulary_size)
         one_vocabulary = target_vocabulary_size is None
-        target_vocabulary_size = source_vocabulary_size if one_vocabulary else target_vocabulary_size
+        if one_vocabulary:
+            target_vocabulary_size = source_vocabulary_size
+        target_vocabulary_size = check_positive_integer("target_vocabulary_size", target_vocabulary_size)
         dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         self.config = {
             "source_vocabulary_size": source_vocabulary_size,
             "target_vocabulary_size": None if one_vocabulary else target_vocabulary_size,
             "num_layers": num_layers,
-            "num_heads": num_heads,
+            "num_heads": check_positive_integer("num_heads", num_heads),
             "hidden_dim": hidden_dim,
-            "intermediate_dim": intermediate_dim,
+            "intermediate_dim": check_positive_integer("intermediate_dim", intermediate_dim),
             "dropout": dropout,
             "attention_dropout": attention_dropout,
             "activation": keras.activations.serialize(keras.activations.get(activation)),
-            "normalize_first": normalize_first,
-            "tie_embeddings": tie_embeddings,
+            "normalize_first": check_boolean("normalize_first", normalize_first),
+            "tie_embeddings": check_boolean("tie_embeddings", tie_embeddings),
             "score": config_of(score),
             "alignment": config_of(alignment),
             "encoder_alignment": None if encoder_alignment is None else config_of(encoder_alignment),
-            "seed": seed,
+            "seed": check_seed(seed),
             "dtype": keras.saving.serialize_keras_object(dtype),
         }
 

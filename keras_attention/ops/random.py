@@ -1,11 +1,10 @@
 """Seeds of sub-layers, and noise by which the largest of several scores becomes a sample."""
 
-import numbers
-
 import keras
 import numpy as np
 from keras import ops
 
+from keras_attention.ops.shapes import check_seed
 from keras_attention.ops.softmax import at_least_float32
 
 SMALLEST = 1e-30  # the least of uniform numbers; keeps both logarithms finite
@@ -13,10 +12,8 @@ SMALLEST = 1e-30  # the least of uniform numbers; keeps both logarithms finite
 
 def split_seed(seed, count):
     """`count` independent integer seeds made from one, or as many `None`: two dropouts must not draw the same mask."""
-    if seed is None:
+    if check_seed(seed) is None:
         return [None] * count
-    if not isinstance(seed, numbers.Integral) or seed < 0:
-        raise ValueError(f"`seed` must be an integer of 0 or more, or `None`. Received: {seed!r}.")
     return [int(word) for word in np.random.SeedSequence(seed).generate_state(count) >> 1]
 
 

@@ -87,8 +87,7 @@ class MovingAverage(Baseline):
 
     def __init__(self, decay=0.9, num_losses=None, **kwargs):
         super().__init__(**kwargs)
-        check_rate("decay", decay)
-        self.decay = decay
+        self.decay = check_rate("decay", decay)
         self.num_losses = None if num_losses is None else check_positive_integer("num_losses", num_losses)
 
     def prepare(self, inputs, num_losses, num_samples):

@@ -112,8 +112,7 @@ class SmoothedCrossentropy(keras.losses.Loss):
 
     def __init__(self, label_smoothing=0.0, reduction="sum_over_batch_size", name="smoothed_crossentropy"):
         super().__init__(name=name, reduction=reduction, dtype="float32")
-        check_rate("label_smoothing", label_smoothing)
-        self.label_smoothing = label_smoothing
+        self.label_smoothing = check_rate("label_smoothing", label_smoothing)
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         y_true = ops.convert_to_tensor(y_true)

@@ -1,7 +1,5 @@
 """Models with random choices, trained by REINFORCE under plain `compile` and `fit`."""
 
-import math
-import numbers
 import threading
 
 import keras
@@ -9,6 +7,7 @@ from keras import ops
 
 from keras_attention.ops.choices import collect_choices, is_collecting, record_choice
 from keras_attention.ops.lookup import config_of
+from keras_attention.ops.shapes import check_number
 from keras_attention.training.baselines import get_baseline
 from keras_attention.training.credit import credited, open_credit
 from keras_attention.training.samples import RandomChoices, get_choices
@@ -63,9 +62,7 @@ class Rows(keras.layers.Layer):
 
 
 def check_entropy_weight(weight):
-    if isinstance(weight, bool) or not isinstance(weight, numbers.Real) or not math.isfinite(weight):
-        raise ValueError(f"`entropy_weight` must be a finite number. Received: {weight!r}. Pass 0.0 for none.")
-    return float(weight)
+    return check_number("entropy_weight", weight, "a finite number, 0.0 for none")
 
 
 def repeat_rows(nest, count):

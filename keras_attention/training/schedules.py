@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention.ops.shapes import check_positive_integer
+from keras_attention.ops.shapes import check_positive, check_positive_integer
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -30,7 +30,6 @@ class WarmupInverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
 
     Raises:
         ValueError: If an argument is not positive.
-        TypeError: If an argument is not a number of the right kind.
 
     Example:
         >>> rate = WarmupInverseSquareRoot(hidden_dim=512, warmup_steps=4000)
@@ -44,15 +43,9 @@ class WarmupInverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
 
     def __init__(self, hidden_dim, warmup_steps=4000, scale=1.0):
         super().__init__()
-        hidden_dim = check_positive_integer("hidden_dim", hidden_dim)
-        warmup_steps = check_positive_integer("warmup_steps", warmup_steps)
-        if isinstance(scale, bool) or not isinstance(scale, int | float):
-            raise TypeError(f"`scale` must be a positive number. Received: {scale!r} of type {type(scale).__name__}.")
-        if not scale > 0:
-            raise ValueError(f"`scale` must be a positive number. Received: {scale!r}.")
-        self.hidden_dim = hidden_dim
-        self.warmup_steps = warmup_steps
-        self.scale = scale
+        self.hidden_dim = check_positive_integer("hidden_dim", hidden_dim)
+        self.warmup_steps = check_positive_integer("warmup_steps", warmup_steps)
+        self.scale = check_positive("scale", scale)
 
     def __call__(self, step):
         number = ops.cast(step, "float32") + 1.0

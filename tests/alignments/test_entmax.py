@@ -137,16 +137,16 @@ def test_weights_have_the_type_of_the_scores_and_are_computed_in_float32(dtype):
     )
 
 
-@pytest.mark.parametrize(
-    ("alpha", "error"), [(1, ValueError), (0.5, ValueError), (np.inf, ValueError), ("2", TypeError)]
-)
-def test_an_alpha_that_is_no_number_above_one_is_refused(alpha, error):
-    with pytest.raises(error, match=rf"`alpha` must be a number above 1. Received: '?{alpha}"):
+@pytest.mark.parametrize("alpha", [1, 0.5, np.inf, "2"])
+def test_an_alpha_that_is_no_number_above_one_is_refused(alpha):
+    with pytest.raises(ValueError, match=rf"`alpha` must be a number above 1.* Received: {alpha!r}"):
         Entmax(alpha)
 
 
 def test_an_alpha_of_one_is_answered_with_softmax():
-    with pytest.raises(ValueError, match=r'Received: 1\. For alpha=1, which is softmax, use "softmax"'):
+    with pytest.raises(
+        ValueError, match=r'a number above 1 \(for alpha=1, which is softmax, use "softmax"\)\. Received: 1'
+    ):
         Entmax(alpha=1)
 
 

@@ -285,9 +285,9 @@ def test_an_alignment_that_is_not_built_says_so():
         Monotonic().marginals(normal(T, S))
 
 
-@pytest.mark.parametrize(("noise", "error"), [(-0.5, ValueError), (np.nan, ValueError), ("1", TypeError)])
-def test_a_noise_that_is_no_deviation_is_refused(noise, error):
-    with pytest.raises(error, match=rf"`noise` must be a finite number of 0 or more. Received: '?{noise}"):
+@pytest.mark.parametrize("noise", [-0.5, np.nan, "1"])
+def test_a_noise_that_is_no_deviation_is_refused(noise):
+    with pytest.raises(ValueError, match=rf"`noise` must be a finite number of 0 or more. Received: {noise!r}"):
         Monotonic(noise=noise)
 
 

@@ -428,9 +428,13 @@ def test_a_name_stands_for_the_sampler():
     ("options", "error", "message"),
     [
         ({"beam_width": 0}, ValueError, "`beam_width` must be a positive integer. Received: 0"),
-        ({"beam_width": 2.0}, TypeError, "`beam_width` must be a positive integer. Received: 2.0"),
-        ({"length_penalty": "0.6"}, TypeError, "`length_penalty` must be a number. Received: '0.6' of type str"),
-        ({"length_penalty": np.nan}, ValueError, "`length_penalty` must be finite. Received: nan"),
+        ({"beam_width": 2.0}, ValueError, "`beam_width` must be a positive integer. Received: 2.0"),
+        (
+            {"length_penalty": "0.6"},
+            ValueError,
+            "`length_penalty` must be a finite number. Received: '0.6' of type str",
+        ),
+        ({"length_penalty": np.nan}, ValueError, "`length_penalty` must be a finite number. Received: nan"),
         ({"length_penalty": 11}, ValueError, "`length_penalty` must be from -10 to 10. Received: 11"),
         ({"coverage_penalty": -0.1}, ValueError, "`coverage_penalty` must not be negative. Received: -0.1"),
         ({"num_results": 0}, ValueError, "`num_results` must be a positive integer. Received: 0"),

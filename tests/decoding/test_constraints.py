@@ -242,7 +242,7 @@ def test_a_constraint_with_arguments_must_have_a_config():
         (lambda: constraints.get(Permutation), TypeError, r"an instance of `Constraint`. Received: .* of type type"),
         (lambda: constraints.get(3), TypeError, r'`constraint` must be one of "permutation".* Received: 3 of type int'),
         (lambda: Polygon(0), ValueError, "`min_vertices` must be a positive integer. Received: 0"),
-        (lambda: Polygon(2.5), TypeError, "`min_vertices` must be a positive integer. Received: 2.5 of type float"),
+        (lambda: Polygon(2.5), ValueError, r"`min_vertices` must be a positive integer. Received: 2.5 of type float"),
     ],
 )
 def test_mistakes_are_named(make, error, message):

@@ -397,7 +397,7 @@ def test_options_outside_their_range_are_errors(options, message):
     ],
 )
 def test_options_of_another_type_are_errors(options, message):
-    with pytest.raises(TypeError, match=message):
+    with pytest.raises(ValueError, match=message):
         Sample(**options)
 
 

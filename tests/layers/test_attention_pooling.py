@@ -154,7 +154,7 @@ def test_two_kernels_of_an_unseeded_initializer_differ(inputs):
     ("arguments", "error", "message"),
     [
         ({"units": 0}, ValueError, "`units` must be a positive integer. Received: 0"),
-        ({"units": 2.5}, TypeError, "`units` must be a positive integer. Received: 2.5"),
+        ({"units": 2.5}, ValueError, "`units` must be a positive integer. Received: 2.5"),
         ({"dropout": 1.0}, ValueError, r"`dropout` must be a number in \[0, 1\). Received: 1.0"),
         ({"alignment": "softmac"}, ValueError, 'Unknown alignment: "softmac".*Did you mean "softmax"'),
     ],

@@ -57,7 +57,7 @@ def test_positions_do_not_see_each_other():
     ("arguments", "error", "message"),
     [
         ({"intermediate_dim": 0}, ValueError, r"`intermediate_dim` must be a positive integer. Received: 0\."),
-        ({"intermediate_dim": 2.0}, TypeError, r"`intermediate_dim` must be .* Received: 2.0 of type float\."),
+        ({"intermediate_dim": 2.0}, ValueError, r"`intermediate_dim` must be .* Received: 2.0 of type float\."),
         ({"intermediate_dim": 3, "dropout": 2}, ValueError, r"`dropout` must be a number in \[0, 1\). Received: 2\."),
     ],
 )

@@ -158,7 +158,7 @@ def test_no_position_gives_no_output():
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"window": 0}, ValueError, r"`window` must be a positive integer. Received: 0"),
+        ({"window": 0}, ValueError, "`window` must be a positive integer. Received: 0"),
         ({"window": 3, "num_parts": 4}, ValueError, r"`num_parts` must be 2 .* or 3 .*Received: 4"),
         ({"window": 3, "alignment": "monotonic"}, ValueError, r"Monotonic .*on its own"),
     ],

@@ -88,7 +88,7 @@ def test_half_precision_returns_the_compute_type(policy):
     ("max_length", "error", "message"),
     [
         (0, ValueError, r"`max_length` must be a positive integer. Received: 0\."),
-        (None, TypeError, r"`max_length` must be a positive integer. Received: None of type NoneType\."),
+        (None, ValueError, r"`max_length` must be a positive integer. Received: None of type NoneType\."),
     ],
 )
 def test_the_length_must_be_a_positive_integer(max_length, error, message):

@@ -77,7 +77,7 @@ def test_half_precision_rounds_the_result_only(policy, error):
 
 @pytest.mark.parametrize("max_wavelength", [0, -1.0])
 def test_the_longest_wavelength_must_be_above_zero(max_wavelength):
-    with pytest.raises(ValueError, match=rf"`max_wavelength` must be above zero. Received: {max_wavelength}\."):
+    with pytest.raises(ValueError, match=rf"`max_wavelength` must be a positive number. Received: {max_wavelength}\."):
         SinusoidalPositionEncoding(max_wavelength=max_wavelength)
 
 

@@ -401,7 +401,7 @@ def test_the_leading_axes_of_an_attention_mask_must_fit(shape, query, value, key
         ({"alignment": "sofmax"}, ValueError, r'Unknown alignment: "sofmax".*Did you mean "softmax"'),
         ({"score": 3}, TypeError, r"`score` must be one of .* Received: 3 of type int"),
         ({"dropout": 1.0}, ValueError, r"`dropout` must be a number in \[0, 1\). Received: 1.0"),
-        ({"dropout": "0.1"}, TypeError, r"`dropout` must be a number in \[0, 1\). Received: '0.1' of type str"),
+        ({"dropout": "0.1"}, ValueError, r"`dropout` must be a number in \[0, 1\). Received: '0.1' of type str"),
     ],
 )
 def test_bad_arguments(arguments, error, message):

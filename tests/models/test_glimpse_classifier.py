@@ -185,7 +185,7 @@ def test_a_baseline_may_be_an_object(tmp_path):
         ({"locations": "best"}, ValueError, r"`locations` must be one of \('learned', 'random'\). Received: 'best'"),
         ({"baseline": "best"}, ValueError, 'Unknown baseline: "best". Known: "by_choice"'),
         ({"num_glimpses": 0}, ValueError, "`num_glimpses` must be a positive integer. Received: 0"),
-        ({"glimpse_size": 2.5}, TypeError, "`glimpse_size` must be a positive integer. Received: 2.5"),
+        ({"glimpse_size": 2.5}, ValueError, "`glimpse_size` must be a positive integer. Received: 2.5"),
         ({"location_std": 0.0}, ValueError, "`location_std` must be a positive number. Received: 0.0"),
     ],
 )

@@ -203,7 +203,7 @@ def test_one_encoder_stands_for_all_levels_and_a_list_for_each():
             "`hidden_dim` must be a multiple of 8.*Received: 12",
         ),
         ({"hidden_dim": 0}, ValueError, "`hidden_dim` must be a positive integer. Received: 0"),
-        ({"embedding_dim": 1.5}, TypeError, "`embedding_dim` must be a positive integer. Received: 1.5"),
+        ({"embedding_dim": 1.5}, ValueError, "`embedding_dim` must be a positive integer. Received: 1.5"),
         ({"levels": ()}, ValueError, "`levels` must be one or more different names"),
         ({"dropout": 1.0}, ValueError, r"`dropout` must be a number in \[0, 1\). Received: 1.0"),
     ],

@@ -324,7 +324,7 @@ def test_sizes_may_come_from_numpy():
     ("arguments", "error", "message"),
     [
         ({"feature_dim": 0}, ValueError, "`feature_dim` must be a positive integer. Received: 0"),
-        ({"hidden_dim": 8.0}, TypeError, "`hidden_dim` must be a positive integer. Received: 8.0"),
+        ({"hidden_dim": 8.0}, ValueError, "`hidden_dim` must be a positive integer. Received: 8.0"),
         ({"num_layers": -1}, ValueError, "`num_layers` must be a positive integer. Received: -1"),
         (
             {"encoder": "transformer", "hidden_dim": 12},

@@ -260,8 +260,12 @@ def test_bad_input_gets_a_clear_error(transformers, call, message):
     [
         ({"num_heads": 5}, ValueError, "`num_heads` must divide the width D"),
         ({"num_layers": 0}, ValueError, "`num_layers` must be a positive integer. Received: 0"),
-        ({"hidden_dim": 6.0}, TypeError, "`hidden_dim` must be a positive integer. Received: 6.0"),
-        ({"target_vocabulary_size": -1}, ValueError, "`vocabulary_size` must be a positive integer. Received: -1"),
+        ({"hidden_dim": 6.0}, ValueError, "`hidden_dim` must be a positive integer. Received: 6.0"),
+        (
+            {"target_vocabulary_size": -1},
+            ValueError,
+            "`target_vocabulary_size` must be a positive integer. Received: -1",
+        ),
         ({"dropout": 1.0}, ValueError, "`dropout` must be a number in"),
         ({"score": "adittive"}, ValueError, 'Did you mean "additive"'),
         ({"alignment": 3}, TypeError, "Received: 3 of type int"),

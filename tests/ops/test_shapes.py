@@ -1,3 +1,6 @@
+import math
+
+import numpy as np
 import pytest
 
 from keras_attention.ops import shapes
@@ -63,13 +66,29 @@ def test_unknown_shapes_are_checked_as_far_as_they_are_known():
         (
             shapes.tuple_of_integers,
             ("output_shape", 8.0),
-            "`output_shape` must be an integer, a list or tuple of integers, or `None`. Received: 8.0.",
+            "`output_shape` must be an integer, a list or tuple of such integers, or `None`. Received: 8.0.",
         ),
         (
             shapes.tuple_of_integers,
             ("attention_axes", (1, "2")),
-            "`attention_axes` must be an integer, a list or tuple of integers, or `None`. Received: (1, '2').",
+            "`attention_axes` must be an integer, a list or tuple of such integers, or `None`. Received: (1, '2').",
         ),
+        (
+            shapes.tuple_of_integers,
+            ("attention_axes", ()),
+            "`attention_axes` must be an integer, a list or tuple of such integers, or `None`. Received: ().",
+        ),
+        (
+            shapes.tuple_of_integers,
+            ("output_shape", (3, 0), 1),
+            "`output_shape` must be an integer of 1 or more, a list or tuple of such integers, or `None`. Received: (3, 0).",
+        ),
+        (
+            shapes.tuple_of_integers,
+            ("attention_axes", True),
+            "`attention_axes` must be an integer, a list or tuple of such integers, or `None`. Received: True.",
+        ),
+        (shapes.check_positive, ("scale", math.inf), "`scale` must be a positive number. Received: inf."),
     ],
 )
 def test_a_message_names_the_rule_what_was_received_and_the_fix(check, arguments, message):
@@ -85,12 +104,31 @@ def test_a_message_names_the_rule_what_was_received_and_the_fix(check, arguments
         (shapes.check_positive_integer, True, "`units` must be a positive integer. Received: True of type bool."),
         (shapes.check_rate, "0.1", "`units` must be a number in [0, 1). Received: '0.1' of type str."),
         (shapes.check_rate, False, "`units` must be a number in [0, 1). Received: False of type bool."),
+        (shapes.check_boolean, 1, "`units` must be `True` or `False`. Received: 1 of type int."),
     ],
 )
-def test_a_wrong_type_is_a_type_error(check, value, message):
-    with pytest.raises(TypeError) as error:
+def test_a_wrong_type_is_a_value_error_as_in_keras(check, value, message):
+    with pytest.raises(ValueError) as error:
         check("units", value)
     assert str(error.value) == message
+
+
+@pytest.mark.parametrize(
+    ("check", "value", "expected"),
+    [
+        (shapes.check_positive_integer, np.int64(6), 6),
+        (shapes.check_positive, np.float32(0.5), 0.5),
+        (shapes.check_rate, np.float32(0.25), 0.25),
+        (shapes.check_boolean, np.bool_(True), True),
+        (shapes.tuple_of_integers, np.int64(6), (6,)),
+        (shapes.tuple_of_integers, [np.int32(1), 2], (1, 2)),
+    ],
+)
+def test_numbers_of_numpy_become_those_of_python(check, value, expected):
+    found = check("units", value)
+    assert found == expected
+    assert type(found) is type(expected)
+    assert "np." not in repr(found)
 
 
 def test_the_three_shapes_of_attention_are_checked_together():

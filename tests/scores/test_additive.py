@@ -72,9 +72,9 @@ def test_half_precision_does_not_overflow():
     [
         (0, ValueError, r"`units` must be a positive integer. Received: 0\."),
         (-2, ValueError, r"`units` must be a positive integer. Received: -2\."),
-        (2.5, TypeError, r"`units` must be a positive integer. Received: 2.5 of type float\."),
-        ("7", TypeError, r"`units` must be a positive integer. Received: '7' of type str\."),
-        (True, TypeError, r"`units` must be a positive integer. Received: True of type bool\."),
+        (2.5, ValueError, r"`units` must be a positive integer. Received: 2.5 of type float\."),
+        ("7", ValueError, r"`units` must be a positive integer. Received: '7' of type str\."),
+        (True, ValueError, r"`units` must be a positive integer. Received: True of type bool\."),
     ],
 )
 def test_units_must_be_a_positive_integer(units, error, message):

@@ -317,7 +317,7 @@ def test_a_baseline_belongs_to_one_model():
 
 @pytest.mark.parametrize("weight", ["0.1", None, float("nan")])
 def test_an_entropy_weight_that_is_no_number_is_refused(weight):
-    with pytest.raises(ValueError, match=r"`entropy_weight` must be a finite number\. Received: "):
+    with pytest.raises(ValueError, match=r"`entropy_weight` must be a finite number, 0\.0 for none\. Received: "):
         one_choice(entropy_weight=weight)
 
 

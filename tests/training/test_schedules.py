@@ -68,15 +68,15 @@ def test_config_round_trip():
 
 
 @pytest.mark.parametrize("name", ["hidden_dim", "warmup_steps"])
-@pytest.mark.parametrize(("value", "error"), [(0, ValueError), (-3, ValueError), (2.5, TypeError), ("512", TypeError)])
-def test_sizes_must_be_positive_integers(name, value, error):
-    with pytest.raises(error, match=f"`{name}` must be a positive integer. Received: {value!r}"):
+@pytest.mark.parametrize("value", [0, -3, 2.5, "512"])
+def test_sizes_must_be_positive_integers(name, value):
+    with pytest.raises(ValueError, match=f"`{name}` must be a positive integer. Received: {value!r}"):
         WarmupInverseSquareRoot(**{"hidden_dim": 512, name: value})
 
 
-@pytest.mark.parametrize(("value", "error"), [(0.0, ValueError), (-1.0, ValueError), ("1", TypeError)])
-def test_scale_must_be_positive(value, error):
-    with pytest.raises(error, match=f"`scale` must be a positive number. Received: {value!r}"):
+@pytest.mark.parametrize("value", [0.0, -1.0, "1"])
+def test_scale_must_be_positive(value):
+    with pytest.raises(ValueError, match=f"`scale` must be a positive number. Received: {value!r}"):
         WarmupInverseSquareRoot(512, scale=value)
 
 
