@@ -41,7 +41,8 @@ def call_encoder(encoder, inputs, mask, training):
 def at_least_one(tensor, axis):
     """`tensor`, or a tensor of one zero where an axis, of a size known or not, has none."""
     sizes = list(ops.shape(tensor))
-    if isinstance(sizes[axis], int) and sizes[axis] > 0:
+    is_unknown = not isinstance(sizes[axis], int) and not ops.is_tensor(sizes[axis])  # of JAX, to which it is 1 or more
+    if is_unknown or (isinstance(sizes[axis], int) and sizes[axis] > 0):
         return tensor
     sizes[axis] = 1 if isinstance(sizes[axis], int) else ops.maximum(1 - sizes[axis], 0)
     return ops.concatenate([tensor, ops.zeros(sizes, tensor.dtype)], axis=axis)

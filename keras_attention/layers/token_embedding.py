@@ -5,8 +5,9 @@ import math
 import keras
 from keras import ops
 
+from keras_attention.ops.ids import as_ids, check_ids
 from keras_attention.ops.masks import padding_mask
-from keras_attention.ops.shapes import check_positive_integer
+from keras_attention.ops.shapes import check_boolean, check_not_ragged, check_positive_integer
 from keras_attention.tokens import PAD
 
 
@@ -19,21 +20,28 @@ class TokenEmbedding(keras.layers.Layer):
     Unlike `keras.layers.ReversibleEmbedding` it passes the mask on in both directions, so that a loss on its logits
     leaves the padding out.
 
+    Ids are whole numbers in [0, V). Floats that hold such numbers are taken too: `keras.Sequential` and models without a
+    `keras.Input` of their own make floats of ids. Eagerly any other id is an error. Inside a graph, where values are
+    not known, it gets a vector of NaN: an id below 0 or from V on, a fraction, and a float from which on its type
+    does not tell whole numbers apart, 2^24 in float32 and 256 in bfloat16.
+
     Args:
         vocabulary_size: Integer V, number of ids; 0 is padding.
         embedding_dim: Integer D.
         embeddings_initializer: Initializer of the table `(V, D)`. `None` draws from a normal distribution of variance
             1/D, so that the scaled vectors have variance one, as the positions that are added to them.
+        use_scale: Boolean. `False` leaves the factor √D out, as in tables that were trained without it.
 
     Call arguments:
-        inputs: Integer tensor of ids `(..., T)`; in reverse a float tensor `(..., T, D)`.
+        inputs: Tensor of ids `(..., T)`, best of integers; in reverse a float tensor `(..., T, D)`.
         reverse: Boolean. Return logits instead of vectors.
 
     Returns:
         Vectors of shape `(..., T, D)` with the mask `ids != 0`; in reverse float32 logits `(..., T, V)`.
 
     Raises:
-        TypeError: If ids are floats; those above 2^24 (float32) or 256 (bfloat16) would be lost.
+        ValueError: If values are known and an id is not a whole number in [0, V).
+        TypeError: If ids are ragged, or a float `keras.Input` is of a type that cannot tell V ids apart.
 
     Example:
         >>> embedding = TokenEmbedding(vocabulary_size=11, embedding_dim=5)
@@ -46,7 +54,7 @@ class TokenEmbedding(keras.layers.Layer):
         Press and Wolf, 2017 (the shared table), arXiv:1608.05859.
     """
 
-    def __init__(self, vocabulary_size, embedding_dim, embeddings_initializer=None, **kwargs):
+    def __init__(self, vocabulary_size, embedding_dim, embeddings_initializer=None, use_scale=True, **kwargs):
         super().__init__(**kwargs)
         vocabulary_size = check_positive_integer("vocabulary_size", vocabulary_size)
         embedding_dim = check_positive_integer("embedding_dim", embedding_dim)
@@ -56,6 +64,18 @@ class TokenEmbedding(keras.layers.Layer):
         if embeddings_initializer is None:
             embeddings_initializer = keras.initializers.RandomNormal(stddev=embedding_dim**-0.5)
         self.embeddings_initializer = keras.initializers.get(embeddings_initializer)
+        self.use_scale = check_boolean("use_scale", use_scale)
+
+    def __call__(self, inputs, reverse=False, **options):
+        # Before Keras casts floats to the compute type, in which ids would be lost.
+        return super().__call__(inputs if reverse else self._integers(inputs), reverse=reverse, **options)
+
+    def _integers(self, ids):
+        check_not_ragged(inputs=ids)
+        check_ids("inputs", ids, self.vocabulary_size)
+        is_symbolic = isinstance(ids, keras.KerasTensor)  # its values come later, by the same way
+        is_float = hasattr(ids, "dtype") and keras.backend.is_float_dtype(ids.dtype)
+        return as_ids(ids, self.vocabulary_size) if is_float and not is_symbolic else ids
 
     def build(self, inputs_shape=None):
         self.embeddings = self.add_weight(
@@ -68,12 +88,11 @@ class TokenEmbedding(keras.layers.Layer):
         if reverse:
             table = ops.cast(self.embeddings, "float32")
             return ops.matmul(ops.cast(inputs, "float32"), ops.transpose(table))  # (..., T, V)
-        if keras.backend.is_float_dtype(inputs.dtype):
-            raise TypeError(
-                f"Token ids must be integers. Received dtype {inputs.dtype} and shape {tuple(inputs.shape)}. "
-                'Declare them as such: `keras.Input((None,), dtype="int32")`.'
-            )
-        return ops.take(self.embeddings, ops.cast(inputs, "int32"), axis=0) * math.sqrt(self.embedding_dim)
+        ids = as_ids(inputs, self.vocabulary_size)
+        known = ids >= 0
+        vectors = ops.take(self.embeddings, ops.where(known, ids, 0), axis=0)  # (..., T, D)
+        scale = ops.where(known, math.sqrt(self.embedding_dim) if self.use_scale else 1.0, float("nan"))
+        return vectors * ops.cast(scale, vectors.dtype)[..., None]
 
     def compute_output_spec(self, inputs, reverse=False):
         if reverse:
@@ -92,4 +111,5 @@ class TokenEmbedding(keras.layers.Layer):
             "vocabulary_size": self.vocabulary_size,
             "embedding_dim": self.embedding_dim,
             "embeddings_initializer": keras.initializers.serialize(self.embeddings_initializer),
+            "use_scale": self.use_scale,
         }

@@ -1,0 +1,52 @@
+"""Ids of a vocabulary: which are good, told eagerly by an error and inside a graph by an id that no table has."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_attention.ops.known_values import known_values
+
+# Floats below these powers of two are whole numbers apart: 300 and 301 are one number in bfloat16.
+EXACT_BITS = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}
+
+BAD = -1
+
+
+def check_ids(name, ids, count):
+    """Raises where `ids` of known values are not whole numbers in [0, count) that their type can tell apart.
+
+    Inside a graph no value is known; there `as_ids` marks the same ids. Raises also for a `keras.Input` of floats that cannot
+    tell `count` ids apart.
+    """
+    if isinstance(ids, keras.KerasTensor) and limit(ids.dtype, count) < count:
+        raise TypeError(
+            f"`{name}` must be able to hold {count} ids. Received dtype {ids.dtype}, which tells apart the first "
+            f'{limit(ids.dtype, count)}, and shape {ids.shape}. Declare integers: `keras.Input((None,), dtype="int32")`.'
+        )
+    values = known_values(ids)
+    if values is None:
+        return
+    dtype = keras.backend.standardize_dtype(values.dtype)
+    bad = ~(np.isfinite(values) & (values == np.floor(values)) & (values >= 0) & (values < limit(dtype, count)))
+    if bad.any():
+        raise ValueError(
+            f"`{name}` must be whole numbers in [0, {count}), below {limit(dtype, count)} in {dtype}. Received "
+            f"{values[bad][0]} among {dtype} ids of shape {values.shape}. Tokenise with the tokeniser that the model is made "
+            'for, and keep ids integers: `keras.Input((None,), dtype="int32")`.'
+        )
+
+
+def limit(dtype, count):
+    """How many of `count` ids a type can tell apart."""
+    return min(count, 2 ** EXACT_BITS[dtype]) if dtype in EXACT_BITS else count
+
+
+def as_ids(ids, count):
+    """`ids` of any type as int32, with `BAD` for every one that `check_ids` refuses."""
+    dtype = keras.backend.standardize_dtype(ids.dtype)
+    if dtype in ("bool", "int8", "uint8", "int16", "uint16"):
+        ids = ops.cast(ids, "int32")
+    good = ops.logical_and(ids >= 0, ids < limit(dtype, count))
+    if dtype in EXACT_BITS:
+        good = ops.logical_and(good, ops.equal(ids, ops.floor(ids)))
+    return ops.where(good, ops.cast(ids, "int32"), BAD)
