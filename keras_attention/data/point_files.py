@@ -37,7 +37,8 @@ def read_points(path, closed=True, width=2):
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: A line is malformed, has points that float32 cannot tell apart (as of 5e6 ± 10), is not UTF-8, or the gzip file is damaged; the message has the file and the line.
+        ValueError: A line is malformed, has points that float32 cannot tell apart (as of 5e6 ± 10) or is not UTF-8, or the
+            gzip file is damaged; the message has the file and the line.
 
     References:
         Vinyals, Fortunato and Jaitly, 2015, arXiv:1506.03134, section 3.

@@ -97,7 +97,7 @@ def test_points_that_float32_cannot_tell_apart_are_named_and_what_is_to_be_done(
         ValueError, match=r"keeps 7 digits .*: in row 1 they extend over 13\.5, .* 0\.2 would .*Subtract"
     ):
         check_points(np.stack([UTM - 5e6, UTM - [0, 1]]), feature_dim=2)
-    check({"source": lost, "source_mask": MASK}, points=lost)  # one point, and padding far from it
+    check({"source": lost, "source_mask": MASK}, points=lost.astype("float32"))  # one point, and padding far from it
     for known in (UTM - 5e6, UTM.astype("float32"), np.floor(UTM).astype("int64"), np.full((3, 2), 5e6 + 0.1)):
         np.testing.assert_array_equal(check_points(known[None], 2)["source"][0], known.astype("float32"))
 
