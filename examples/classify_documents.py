@@ -3,6 +3,7 @@
     pip install '.[plots]'                                             # in the project's folder
     python examples/classify_documents.py                              # made-up reviews, half a minute on two cores
     python examples/classify_documents.py --data reviews.zip           # a folder or zip file of class folders
+    python examples/classify_documents.py --classify FILE [FILE ...]   # each a document, by the model of that run
     python examples/classify_documents.py --smoke                      # the same path in seconds, learning little
 
 A folder of class folders, such as `neg/*.txt` and `pos/*.txt`, is cut into ten folds. Files that are called `cv000` to
@@ -10,10 +11,12 @@ A folder of class folders, such as `neg/*.txt` and `pos/*.txt`, is cut into ten 
 turn; all but `--test-fold` are trained on.
 """
 
+import pathlib
 import re
 import time
 
-from command_line import BEGAN, example_parser, jit_compile, positive_integer, set_up, strategy_scope
+from argument_types import positive_integer, positive_number, share
+from command_line import BEGAN, example_parser, in_words, jit_compile, read_text, run, set_up, strategy_scope
 from small_reviews import small_reviews
 
 # isort: split
@@ -27,36 +30,46 @@ from keras_attention.models import HierarchicalClassifier
 from keras_attention.visualization import plot_document
 
 
-def main():
+def main(argv=None):
     parser = example_parser(__doc__, output="documents", epochs=8, batch_size=32)
     add = parser.add_argument
     add("--data", help="folder or .zip file of class folders (default: made-up reviews)")
-    add("--test-fold", type=positive_integer, default=9, help="of the ten of --data (default: %(default)s)")
+    add("--classify", metavar="FILE", type=pathlib.Path, nargs="+", help="classify text files with the trained model")
+    add("--test-fold", type=int, choices=range(1, 11), default=9, help="of the ten of --data (default: %(default)s)")
     add("--line-sentences", action="store_true", help="a sentence ends at a line break only")
     add("--max-words", type=positive_integer, default=50, help="of a sentence (default: %(default)s)")
     add("--max-sentences", type=positive_integer, default=60, help="of a document (default: %(default)s)")
     add("--minimum-count", type=positive_integer, default=2, help="of a word of the vocabulary (default: %(default)s)")
-    add("--word-encoder", default="gru", help="gru, lstm, convolution, transformer or none (default: %(default)s)")
-    add("--sentence-encoder", default="gru", help="likewise (default: %(default)s)")
+    encoders = ("gru", "lstm", "convolution", "transformer", "none")
+    add("--word-encoder", choices=encoders, default="gru", help="default: %(default)s")
+    add("--sentence-encoder", choices=encoders, default="gru", help="default: %(default)s")
     add("--embedding-dim", type=positive_integer, default=64, help="default: %(default)s")
     add("--hidden-dim", type=positive_integer, default=64, help="default: %(default)s")
-    add("--dropout", type=float, default=0.0, help="of the features (default: %(default)s)")
-    add("--unit-dropout", type=float, default=0.0, help="share of words and sentences left out (default: %(default)s)")
-    add("--learning-rate", type=float, default=2e-3, help="default: %(default)s")
-    arguments = set_up(parser)
+    add("--dropout", type=share, default=0.0, help="of the features (default: %(default)s)")
+    add("--unit-dropout", type=share, default=0.0, help="share of words and sentences left out (default: %(default)s)")
+    add("--learning-rate", type=positive_number, default=2e-3, help="default: %(default)s")
+    arguments = set_up(parser, argv)
+    if arguments.classify:
+        classify(arguments, parser)
+    else:
+        train(arguments)
+
+
+def train(arguments):
     output = arguments.output
 
     # === Data ===
-    train, test, class_names = read(arguments)
-    words = data.WordTokenizer.train(train[0], minimum_count=arguments.minimum_count)
+    with in_words():
+        known, test, class_names = read(arguments)
+        words = data.WordTokenizer.train(known[0], minimum_count=arguments.minimum_count)
     words.save(output / "words.json")
     sentence_end = {"sentence_end": r"\n"} if arguments.line_sentences else {}
     tokenizer = data.DocumentTokenizer(
         words, max_words=arguments.max_words, max_sentences=arguments.max_sentences, **sentence_end
     )
-    batches = data.training_document_batches(*train, tokenizer, arguments.batch_size, seed=1)
+    batches = data.training_document_batches(*known, tokenizer, arguments.batch_size, seed=1)
     test_batches = data.evaluation_document_batches(*test, tokenizer, arguments.batch_size)
-    sizes = f"{len(train[0])} to train on, {len(test[0])} to test"
+    sizes = f"{len(known[0])} to train on, {len(test[0])} to test"
     print(f"Documents: {sizes}; {words.vocabulary_size} words; classes {', '.join(class_names)}")
 
     # === Model ===
@@ -102,7 +115,8 @@ def main():
     predicted = np.argmax(model.predict(test_batches, verbose=0)[:count], axis=-1)
     print(f"The SavedModel gives {(answer['label'] == predicted).sum()} of {count} classes as the model does.")
     for row in range(min(3, count)):
-        save_picture(answer, row, class_names[test[1][row]], output / f"document_{row + 1}.png")
+        title = f"{verdict(answer, row)}; in truth {class_names[test[1][row]]}"
+        picture(answer, row, title).savefig(output / f"document_{row + 1}.png")
     print(f"{time.monotonic() - BEGAN:.0f} s from the start. Everything lies in {output}.")
 
 
@@ -118,17 +132,36 @@ def read(arguments):
     # The classes come one after the other; mixed, the first few of the test are of all of them.
     mix = np.random.default_rng(1).permutation
     parts = [mix(np.flatnonzero(part)) for part in (folds != arguments.test_fold, folds == arguments.test_fold)]
+    if not all(map(len, parts)):
+        raise ValueError(
+            f"--test-fold must leave documents on both sides. Received {arguments.test_fold} of {set(folds.tolist())}."
+        )
     return *(documents.take(rows)[:2] for rows in parts), documents.class_names
 
 
-def save_picture(answer, row, truth, path):
+def classify(arguments, parser):
+    """Classifies text files with the newest version that an earlier run exported, and draws what was attended to."""
+    versions = sorted((int(path.name), path) for path in (arguments.output / "served").glob("[0-9]*"))
+    if not versions:
+        parser.error(f"--classify needs a trained model, and {arguments.output} has none: run without --classify first")
+    served = tf.saved_model.load(versions[-1][1]).signatures["serving_default"]
+    texts = [read_text(path) for path in arguments.classify]
+    answer = {name: value.numpy() for name, value in served(text=tf.constant(texts)).items()}
+    for row, path in enumerate(arguments.classify):
+        drawing = arguments.output / f"{path.stem}.png"
+        picture(answer, row, verdict(answer, row)).savefig(drawing)
+        print(f"{path}: {verdict(answer, row)}, attended words in {drawing}")
+
+
+def verdict(answer, row):
+    """`"positive (93%)"`"""
+    return f"{answer['class_name'][row].decode()} ({answer['probabilities'][row].max():.0%})"
+
+
+def picture(answer, row, title):
     """A document of a served answer, coloured by what was attended to."""
-    name, probability = answer["class_name"][row].decode(), answer["probabilities"][row].max()
-    title = f"{name} ({probability:.0%}); in truth {truth}"
-    plot_document(answer["tokens"][row], answer["word_weights"][row], answer["sentence_weights"][row], title).savefig(
-        path
-    )
+    return plot_document(answer["tokens"][row], answer["word_weights"][row], answer["sentence_weights"][row], title)
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -11,7 +11,9 @@ python examples/glimpse_digits.py --smoke                      # the same path i
 import pathlib
 import time
 
-from command_line import BEGAN, example_parser, jit_compile, positive_integer, set_up, strategy_scope
+from argument_types import natural_number, positive_integer, positive_number
+from command_line import BEGAN, example_parser, in_words, jit_compile, run, set_up, strategy_scope
+from quiet import data_in
 
 # isort: split
 
@@ -25,7 +27,7 @@ from keras_attention.models import GlimpseClassifier
 SHOWN = 8  # paths in the picture
 
 
-def main():
+def main(argv=None):
     parser = example_parser(__doc__, output="glimpses", epochs=60, batch_size=64)
     add = parser.add_argument
     add(
@@ -37,18 +39,27 @@ def main():
     add("--glimpse-size", type=positive_integer, help="pixels (default: 4, with --data 8, and 12 if translated)")
     add("--num-scales", type=positive_integer, help="patches of a glimpse (default: 1, and 3 if translated)")
     add("--copies", type=positive_integer, default=5, help="places of each digit if translated (default: %(default)s)")
-    add("--shift", type=int, help="pixels that an image is moved by at most in training (default: a 14th of its width)")
+    add(
+        "--shift",
+        type=natural_number,
+        help="pixels that an image is moved by at most in training (default: a 14th of its width)",
+    )
     add("--hidden-dim", type=positive_integer, default=256, help="default: %(default)s")
-    add("--learning-rate", type=float, default=1e-3, help="at its start (default: %(default)s)")
-    add("--location-std", type=float, default=0.15, help="of the locations in training (default: %(default)s)")
+    add("--learning-rate", type=positive_number, default=1e-3, help="at its start (default: %(default)s)")
+    add(
+        "--location-std", type=positive_number, default=0.15, help="of the locations in training (default: %(default)s)"
+    )
     add("--num-samples", type=positive_integer, default=1, help="paths for each image (default: %(default)s)")
-    arguments = set_up(parser)
+    arguments = set_up(parser, argv)
     if arguments.smoke:
         arguments.epochs, arguments.num_glimpses, arguments.hidden_dim, arguments.copies = 1, 3, 32, 1
     output = arguments.output
 
     # === Data ===
-    (images, labels), (test_images, test_labels) = load(arguments)
+    with in_words():
+        (images, labels), (test_images, test_labels) = load(arguments)
+    if arguments.batch_size > len(images):
+        parser.error(f"--batch-size must be at most {len(images)}, the number of images to train on")
     if arguments.shift is None:
         arguments.shift = images.shape[1] // 14
     batches = tf.data.Dataset.from_tensor_slices((images, labels)).shuffle(len(images), seed=1)
@@ -111,8 +122,9 @@ def load(arguments):
     """Images, uint8 `(N, H, W, 1)`, and labels for training and for the test."""
     if arguments.translated:
         canvas = 60 if arguments.data else 20
-        builder = TranslatedDigits(arguments.data, canvas, arguments.copies, data_dir=arguments.output / "data")
-        builder.download_and_prepare()
+        with data_in(arguments.output / "data"):
+            builder = TranslatedDigits(arguments.data, canvas, arguments.copies, data_dir=arguments.output / "data")
+            builder.download_and_prepare()
         digits = builder.as_dataset(batch_size=-1, as_supervised=True)
         digits = {split: tuple(tensor.numpy() for tensor in tensors) for split, tensors in digits.items()}
     else:
@@ -139,4 +151,4 @@ def default_size(arguments):
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -11,7 +11,7 @@ never the place.
 
 import time
 
-from command_line import BEGAN, example_parser, jit_compile, set_up, strategy_scope
+from command_line import BEGAN, example_parser, jit_compile, run, set_up, strategy_scope
 
 # isort: split
 
@@ -38,9 +38,9 @@ def kinds():
     }
 
 
-def main():
+def main(argv=None):
     parser = example_parser(__doc__, output="hard_attention", epochs=5, batch_size=64)
-    arguments = set_up(parser)
+    arguments = set_up(parser, argv)
     train_size, test_size = (256, 70) if arguments.smoke else (20_000, 2000)
     epochs = 1 if arguments.smoke else arguments.epochs
 
@@ -116,4 +116,4 @@ def reader(alignment):
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -10,7 +10,8 @@ apple?" needs two: who took it last, and where that one went last. The model is 
 
 import time
 
-from command_line import BEGAN, example_parser, jit_compile, positive_integer, set_up, strategy_scope
+from argument_types import positive_integer
+from command_line import BEGAN, example_parser, jit_compile, run, set_up, strategy_scope
 
 # isort: split
 
@@ -30,10 +31,10 @@ FACTS, WIDTH = 20, 32
 NORMAL = {"class_name": "RandomNormal", "config": {"stddev": 0.3}}  # of vectors; near zero, training stalls at one fact
 
 
-def main():
+def main(argv=None):
     parser = example_parser(__doc__, output="memory_questions", epochs=12, batch_size=128)
     parser.add_argument("--hops", type=positive_integer, default=2, help="how often the memory is read (default: 2)")
-    arguments = set_up(parser)
+    arguments = set_up(parser, argv)
     train_size, test_size, epochs = (256, 70, 1) if arguments.smoke else (20_000, 4000, arguments.epochs)
 
     # === Data ===
@@ -147,4 +148,4 @@ def sentences(ids):
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -4,20 +4,20 @@
     python examples/pointer_geometry.py                            # hulls of 5 points, minutes on two cores
     python examples/pointer_geometry.py --task tsp --points 10
     python examples/pointer_geometry.py --points 5-20 --test-points 10 20 50
-    python examples/pointer_geometry.py --evaluate FILE            # in the format of the paper's files, by that model
+    python examples/pointer_geometry.py --data FILE                # points and answers in the format of the paper's files
+    python examples/pointer_geometry.py --evaluate FILE            # such a file, by the trained model
     python examples/pointer_geometry.py --smoke                    # the same path in seconds, learning little
 
 The points of every example come sorted by x, so that the order of an answer is a rule about places: a hull and a tour
 begin at the leftmost point, the corners of a triangle run from left to right.
 """
 
-import argparse
-import dataclasses
 import pathlib
 import time
-from collections.abc import Callable
 
-from command_line import BEGAN, example_parser, jit_compile, positive_integer, set_up, strategy_scope
+from argument_types import positive_integer, positive_number
+from command_line import BEGAN, example_parser, in_words, jit_compile, run, set_up, strategy_scope
+from pointer_tasks import TASKS, load, numbers_of_points, read, splits_of_file
 
 # isort: split
 
@@ -29,76 +29,47 @@ from keras_attention import data, serving, training, visualization
 from keras_attention.decoding import BeamSearch
 from keras_attention.models import PointerNetwork
 
-
-@dataclasses.dataclass(frozen=True)
-class Task:
-    """What is asked of the points: data, what an answer may be, how it is judged and drawn, how a file writes it."""
-
-    builder: type
-    config: type
-    constraint: str
-    evaluate: Callable
-    plot: Callable | None
-    is_closed: bool = True
-    feature_dim: int = 2
-    order: str = "sorted"
-
-
-TASKS = {
-    "hull": Task(data.ConvexHull, data.PointsConfig, "polygon", training.evaluate_hulls, visualization.plot_polygons),
-    "delaunay": Task(
-        data.Delaunay,
-        data.PointsConfig,
-        "triangles",
-        training.evaluate_triangulations,
-        visualization.plot_triangulations,
-        is_closed=False,
-    ),
-    "tsp": Task(data.Tsp, data.TspConfig, "permutation", training.evaluate_tours, visualization.plot_polygons),
-    "sort": Task(
-        data.Sorting,
-        data.PointsConfig,
-        "permutation",
-        training.evaluate_sequences,
-        plot=None,
-        is_closed=False,
-        feature_dim=1,
-        order="random",
-    ),
-}
 BEAM = BeamSearch(beam_width=5, length_penalty=0.0)
 
 
-def main():
+def main(argv=None):
     parser = example_parser(__doc__, output="pointer", epochs=1, batch_size=128)
     add = parser.add_argument
     add("--task", choices=TASKS, default="hull", help="default: %(default)s")
     add("--points", type=numbers_of_points, default="5", help="how many, such as 10 or 5-20 (default: %(default)s)")
     add("--test-points", type=positive_integer, nargs="*", default=[], help="further tests, with as many points")
     add("--examples", type=positive_integer, default=500_000, help="for training (default: %(default)s)")
+    add("--data", metavar="FILE", type=pathlib.Path, help="train on a file; of its examples a fifth is for the tests")
     add("--encoder", choices=("lstm", "transformer"), default="lstm", help="default: %(default)s")
     add("--num-layers", type=positive_integer, default=1, help="of the encoder (default: %(default)s)")
     add("--hidden-dim", type=positive_integer, default=128, help="default: %(default)s")
-    add("--learning-rate", type=float, default=3e-3, help="its peak (default: %(default)s)")
+    add("--learning-rate", type=positive_number, default=3e-3, help="its peak (default: %(default)s)")
     add("--evaluate", metavar="FILE", type=pathlib.Path, help="answer the examples of a file with the trained model")
-    arguments = set_up(parser)
+    arguments = set_up(parser, argv)
     task, output = TASKS[arguments.task], arguments.output / arguments.task
     if arguments.smoke:
-        output, arguments.examples = output / "smoke", 512
-    if arguments.examples * arguments.epochs < arguments.batch_size:
-        parser.error(f"there must be a batch of {arguments.batch_size} examples at least; raise --examples")
+        arguments.examples = 512
     if arguments.evaluate:
+        with in_words():
+            examples = read(task, arguments.evaluate)
         if not (output / "model.keras").exists():
             parser.error(f"--evaluate needs a trained model, and {output} has none: run without --evaluate first")
-        examples = data.read_points(arguments.evaluate, closed=task.is_closed, width=task.feature_dim)
-        print_measures(task, keras.saving.load_model(output / "model.keras"), examples, arguments.evaluate.name)
+        with in_words():
+            model = keras.saving.load_model(output / "model.keras")
+        print_measures(task, model, examples, arguments.evaluate.name)
     else:
-        train(task, arguments, output)
+        train(task, arguments, output, parser)
 
 
-def train(task, arguments, output):
+def train(task, arguments, output, parser):
     # === Data ===
-    splits = load(task, arguments.points, arguments.examples, output)
+    with in_words():
+        if arguments.data:
+            splits, arguments.points = splits_of_file(task, arguments.data)
+        else:
+            splits = load(task, arguments.points, arguments.examples, output)
+    if len(splits["train"]) * arguments.epochs < arguments.batch_size:
+        parser.error(f"{len(splits['train'])} examples are no batch of {arguments.batch_size}; lower --batch-size")
     size = {"max_points": max(arguments.points), "drop_remainder": True}
     examples = splits["train"].repeat(arguments.epochs).shuffle(50_000, seed=1)
     batches = data.point_batches(examples, arguments.batch_size, **size)
@@ -120,7 +91,7 @@ def train(task, arguments, output):
         )
         model.compile(
             optimizer=keras.optimizers.Adam(learning_rate, global_clipnorm=1.0),
-            loss=training.SmoothedCrossentropy(),
+            loss=training.SmoothedCrossentropy(label_smoothing=0.0),
             metrics=[training.SequenceAccuracy()],
             jit_compile=jit_compile(arguments),
         )
@@ -136,7 +107,8 @@ def train(task, arguments, output):
     test = list(splits["test"].as_numpy_iterator())
     answers = print_measures(task, model, test, describe(arguments.points))
     for count in arguments.test_points:
-        more = load(task, range(count, count + 1), 1, output)
+        with in_words():
+            more = load(task, range(count, count + 1), 1, output)
         print_measures(task, model, list(more["test"].as_numpy_iterator()), f"{count} points")
     draw(task, model, test, answers, output)
 
@@ -148,24 +120,6 @@ def train(task, arguments, output):
     same = (indices == model.generate(points)).all(axis=1).sum()
     print(f"The SavedModel in {version} gives {same} of {len(points)} answers as the model does.")
     print(f"{time.monotonic() - BEGAN:.0f} s from the start. Everything lies in {output}.")
-
-
-def load(task, points, train_examples, output):
-    """The splits of the task's data set, prepared under `output`, each a `tf.data.Dataset`."""
-    tests = min(max(train_examples // 4, 64), 10_000) if train_examples > 1 else 2000  # with 1 it is for tests alone
-    settings = {
-        "points": points,
-        "order": task.order,
-        "train_examples": train_examples,
-        "validation_examples": tests,
-        "test_examples": tests,
-    }
-    if task.builder is data.Tsp and max(points) > 12:
-        settings["solver"] = data.PyVRP(iterations=2 * max(points))
-    name = f"{points[0]}-{points[-1]}-{train_examples}"
-    builder = task.builder(config=task.config(name=name, **settings), data_dir=output / "data")
-    builder.download_and_prepare()
-    return builder.as_dataset()
 
 
 def answer(model, sources, sampler):
@@ -204,17 +158,9 @@ def draw(task, model, examples, answers, output):
     visualization.plot_attention(probabilities, steps, choices).savefig(output / "pointer.png", dpi=150)
 
 
-def numbers_of_points(text):
-    """`"10"`  ->  `range(10, 11)`, `"5-20"`  ->  `range(5, 21)`"""
-    numbers = [positive_integer(number) for number in text.split("-")]
-    if len(numbers) > 2 or numbers[0] > numbers[-1]:
-        raise argparse.ArgumentTypeError(f"must be a number or two in increasing order, such as 5-20. Received: {text}")
-    return range(numbers[0], numbers[-1] + 1)
-
-
 def describe(points):
     return f"{points[0]} points" if len(points) == 1 else f"{points[0]} to {points[-1]} points"
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

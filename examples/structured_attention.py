@@ -12,7 +12,7 @@ softmax and sigmoids judge every field by itself, the chain by its neighbours, t
 
 import time
 
-from command_line import BEGAN, example_parser, jit_compile, set_up, strategy_scope
+from command_line import BEGAN, example_parser, jit_compile, run, set_up, strategy_scope
 
 # isort: split
 
@@ -32,9 +32,9 @@ def kinds():
     return {"softmax": "softmax", "sigmoid": Bernoulli(normalize="l1"), "linear chain": LinearChain(normalize="l1")}
 
 
-def main():
+def main(argv=None):
     parser = example_parser(__doc__, output="structured_attention", epochs=3, batch_size=64)
-    arguments = set_up(parser)
+    arguments = set_up(parser, argv)
     train_size, test_size = (256, 70) if arguments.smoke else (20_000, 2000)
     epochs = 1 if arguments.smoke else arguments.epochs
 
@@ -113,4 +113,4 @@ def reader(alignment):
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -11,7 +11,8 @@ import subprocess
 import sys
 import time
 
-from command_line import BEGAN, example_parser, jit_compile, set_up, strategy_scope
+from command_line import BEGAN, example_parser, jit_compile, run, set_up, strategy_scope
+from quiet import data_in
 
 # isort: split
 
@@ -40,13 +41,16 @@ for request, text, score in zip(sys.argv[2:], served["text"].numpy(), served["sc
 """
 
 
-def main():
-    arguments = set_up(example_parser(__doc__, output="dates", epochs=4, batch_size=128))
+def main(argv=None):
+    arguments = set_up(example_parser(__doc__, output="dates", epochs=4, batch_size=128), argv)
     output = arguments.output
 
     # === Data ===
     name = "localized_dates/tiny" if arguments.smoke else "localized_dates"
-    examples = tfds.load(name, data_dir=output / "data", batch_size=-1)  # split -> feature -> one tensor of all texts
+    with data_in(output / "data"):
+        examples = tfds.load(
+            name, data_dir=output / "data", batch_size=-1
+        )  # split -> feature -> one tensor of all texts
     pairs = {
         split: tf.data.Dataset.from_tensor_slices((features["text"], features["date"]))
         for split, features in examples.items()
@@ -79,7 +83,7 @@ def main():
         )
         model.compile(
             optimizer=keras.optimizers.Adam(learning_rate, beta_2=0.98),
-            loss=SmoothedCrossentropy(),
+            loss=SmoothedCrossentropy(label_smoothing=0.0),
             metrics=[TokenAccuracy(), SequenceAccuracy()],
             jit_compile=jit_compile(arguments),
         )
@@ -95,7 +99,11 @@ def main():
     # === Export, and serve without Keras ===
     version = serving.export(model, output / "served", *tokenizers, max_length=LENGTH)
     print("Answers of the SavedModel, in a process of its own without Keras:")
-    subprocess.run([sys.executable, "-c", SERVE, version, *REQUESTS], check=True)
+    command = [sys.executable, "-X", "utf8", "-c", SERVE, version, *REQUESTS]
+    served = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+    print(served.stdout, end="")
+    if served.returncode:
+        sys.exit(served.stderr)
 
     print(f"From the start to the served answer: {time.monotonic() - BEGAN:.0f} s. Here it all lies:")
     for what, where in (
@@ -134,4 +142,4 @@ def save_alignment(model, text, date, source_tokenizer, target_tokenizer, path):
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

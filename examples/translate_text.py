@@ -7,17 +7,20 @@
     python examples/translate_text.py --smoke                                # the same path in seconds, learning little
 
 DIR holds `train.en`, `train.de`, `val.en`, `val.de`, or `en.train.txt` and so on, also `.gz`; every further split is a
-test set. A training that was interrupted goes on where it was when the same command is run again; run once more after its
-end, it goes on with the translations.
+test set. A training that was interrupted goes on after its last whole epoch when the same command is run again. The folder
+of the results holds one run: another text or other settings need another `--output`; more `--epochs` train it further.
 """
 
-import hashlib
 import itertools
 import pathlib
+import re
 import sys
 import time
 
-from command_line import BEGAN, example_parser, jit_compile, positive_integer, set_up, strategy_scope
+from argument_types import positive_integer
+from command_line import BEGAN, example_parser, in_words, jit_compile, read_text, run, set_up, strategy_scope
+from quiet import data_in, without_noise
+from resuming import claim, digest, resume
 from small_text import write_small_text
 
 # isort: split
@@ -43,26 +46,26 @@ from keras_attention.training import (
 from keras_attention.visualization import plot_attention
 
 BEAM = BeamSearch(beam_width=5, length_penalty=1.4)
+NOT_OF_A_RUN = {"output", "data", "validation", "epochs", "translate", "interactive", "smoke"}  # of the arguments
 
 
-def main():
+def main(argv=None):
     parser = example_parser(__doc__, output="translation", epochs=40, batch_size=128)
-    parser.add_argument("--data", help="folder with the text files; --smoke writes one of its own")
-    parser.add_argument("--source", default="en", help="language code (default: %(default)s)")
-    parser.add_argument("--target", default="de", help="language code (default: %(default)s)")
-    parser.add_argument("--validation", default="val", help="split for the BLEU while training (default: %(default)s)")
-    parser.add_argument("--vocabulary-size", type=positive_integer, default=6000, help="default: %(default)s")
-    parser.add_argument(
+    add = parser.add_argument
+    add("--data", metavar="DIR", help="folder with the text files; --smoke writes one of its own")
+    add("--source", default="en", help="language code (default: %(default)s)")
+    add("--target", default="de", help="language code (default: %(default)s)")
+    add("--validation", default="val", help="split for the BLEU while training (default: %(default)s)")
+    add("--vocabulary-size", type=positive_integer, default=6000, help="at most (default: %(default)s)")
+    add(
         "--max-length",
         type=positive_integer,
         default=100,
         help="longest text in subwords; longer pairs are not learned",
     )
-    parser.add_argument(
-        "--translate", metavar="FILE", type=pathlib.Path, help="translate the lines of a file with the trained model"
-    )
-    parser.add_argument("--interactive", action="store_true", help="translate what is typed, line by line")
-    arguments = set_up(parser)
+    add("--translate", metavar="FILE", type=pathlib.Path, help="translate the lines of a file with the trained model")
+    add("--interactive", action="store_true", help="translate what is typed, line by line")
+    arguments = set_up(parser, argv)
     if (bool(arguments.data), bool(arguments.translate), arguments.interactive, arguments.smoke).count(True) != 1:
         parser.error("one of --data DIR, --translate FILE, --interactive and --smoke is needed")
     if arguments.translate or arguments.interactive:
@@ -76,24 +79,25 @@ def train(arguments, parser):
 
     # === Data ===
     if arguments.smoke:
-        output = output / "smoke"  # beside what a real run has written
         arguments.source, arguments.target, arguments.validation = "en", "de", "val"
         arguments.data, arguments.vocabulary_size, arguments.epochs = write_small_text(output / "text"), 300, 1
-    try:
+    with in_words(), data_in(output / "data"):
         pairs = load_parallel_text(arguments.data, arguments.source, arguments.target, data_dir=output / "data")
-    except (FileNotFoundError, ValueError) as error:
-        parser.error(str(error))
     if not {"train", arguments.validation} <= set(pairs):
         parser.error(
             f"there must be the splits train and {arguments.validation} (--validation), not {', '.join(pairs)}"
         )
     texts = {split: both_sides(each) for split, each in pairs.items()}
-    tokenizer = SubwordTokenizer.train(itertools.chain(*texts["train"]), vocabulary_size=arguments.vocabulary_size)
     epoch = tf.Variable(0)
-    batches = training_batches(
-        pairs["train"], tokenizer, tokenizer, arguments.batch_size, max_length, max_length, seed=1, epoch=epoch
-    )
-    validation = evaluation_batches(pairs[arguments.validation], tokenizer, tokenizer)
+    with in_words():
+        tokenizer = learn_subwords(texts["train"], arguments.vocabulary_size)
+        batches = training_batches(
+            pairs["train"], tokenizer, tokenizer, arguments.batch_size, max_length, max_length, seed=1, epoch=epoch
+        )
+        validation = evaluation_batches(pairs[arguments.validation], tokenizer, tokenizer)
+    settings = {name: value for name, value in vars(arguments).items() if name not in NOT_OF_A_RUN}
+    data, program = digest(texts["train"], tokenizer.vocabulary), digest(pathlib.Path(__file__).read_text("utf-8"))
+    claim(output, {**settings, "data": data, "program": program}, arguments.smoke)
 
     # === Model ===
     steps = arguments.epochs * len(batches)
@@ -101,6 +105,7 @@ def train(arguments, parser):
     learning_rate = keras.optimizers.schedules.CosineDecay(
         0.0, decay_steps=steps - warm_up, warmup_target=4e-3, warmup_steps=warm_up
     )
+    averaging = AverageCheckpoints(output / "checkpoints", last=5)
     with strategy_scope(arguments):
         model = Transformer(
             tokenizer.vocabulary_size,
@@ -116,29 +121,38 @@ def train(arguments, parser):
         )
         model.compile(
             optimizer=keras.optimizers.Adam(learning_rate, beta_2=0.98, global_clipnorm=1.0),
-            loss=SmoothedCrossentropy(),
+            loss=SmoothedCrossentropy(label_smoothing=0.1),
             metrics=[TokenAccuracy()],
             jit_compile=jit_compile(arguments),
         )
-    print(f"{model.count_params():,} parameters, {len(texts['train'][0]):,} pairs, {steps:,} steps")
+        trained = resume(model, averaging)
+    learned = sum(len(labels) for _, labels in batches)
+    print(f"{model.count_params():,} parameters, {learned:,} pairs, {steps:,} steps")
+    if left_out := len(texts["train"][0]) - learned:
+        print(f"Left out: {left_out:,} pairs with an empty side or more than {max_length} subwords (--max-length)")
 
     # === Train ===
-    settings = tokenizer.vocabulary, arguments.source, arguments.target, arguments.epochs, arguments.batch_size
-    run = output / f"run-{hashlib.sha256(repr(settings).encode()).hexdigest()[:8]}"  # only the same run is resumed
+    if trained >= arguments.epochs:
+        print(f"Already trained, for {trained} epochs: nothing to do. A larger --epochs trains on.")
+    elif trained:
+        print(f"Goes on after epoch {trained}.")
     every = min(4, arguments.epochs)
     callbacks = [
         SeedEachEpoch(epoch),
         EvaluateBleu(
             *texts[arguments.validation], tokenizer, tokenizer, max_length=max_length, every=every, lowercase=True
         ),
-        AverageCheckpoints(run / "checkpoints", last=5),
-        # The last, so that an epoch counts as done when its files are there.
-        keras.callbacks.BackupAndRestore(run / "backup", delete_checkpoint=False),
+        averaging,  # the last, so that an epoch counts as done when everything of it is
     ]
-    options = {"epochs": arguments.epochs, "callbacks": callbacks, "shuffle": False}  # the batches come shuffled
-    model.fit(batches, validation_data=validation, **options)
+    options = {"epochs": arguments.epochs, "initial_epoch": trained, "shuffle": False}  # the batches come shuffled
+    model.fit(batches, validation_data=validation, callbacks=callbacks, **options)
     tokenizer.save(output / "subwords.model")
     model.save(output / "model.keras")
+    use(model, tokenizer, texts, arguments)
+
+
+def use(model, tokenizer, texts, arguments):
+    output, max_length = arguments.output, arguments.max_length
 
     # === Use ===
     for split in sorted(set(texts) - {"train"}):
@@ -150,7 +164,8 @@ def train(arguments, parser):
     # === Export ===
     version = serving.export(model, output / "served", tokenizer, tokenizer, max_length, sampler=BEAM)
     requests = [*texts[arguments.validation][0][:100], "", "A dog 🐕 runs."]
-    served = tf.saved_model.load(version).signatures["serving_default"](text=tf.constant(requests))["text"]
+    with without_noise():
+        served = tf.saved_model.load(version).signatures["serving_default"](text=tf.constant(requests))["text"]
     expected = translate_texts(model, requests, tokenizer, tokenizer, BEAM, max_length, verbose=0)
     equal = sum(text.decode() == other for text, other in zip(served.numpy(), expected, strict=True))
     print(f"The SavedModel in {version} gives {equal} of {len(requests)} translations as the model does.")
@@ -159,17 +174,17 @@ def train(arguments, parser):
 
 def translate_lines(arguments, parser):
     """Translates a file, or what is typed, with the model of an earlier run."""
-    try:
+    if not (arguments.output / "model.keras").exists():
+        parser.error(f"a trained model is needed, and {arguments.output} has none: run with --data first")
+    content = read_text(arguments.translate) if arguments.translate else None
+    with in_words(), without_noise():
         tokenizer = SubwordTokenizer.load(arguments.output / "subwords.model")
         model = keras.saving.load_model(arguments.output / "model.keras")
-        content = arguments.translate and arguments.translate.read_text(encoding="utf-8-sig")
-    except (OSError, ValueError) as error:
-        parser.error(f"{error} (A model comes from an earlier run with --data and the same --output.)")
 
     def translate(texts):
         translations = translate_texts(model, texts, tokenizer, tokenizer, BEAM, arguments.max_length, verbose=0)
         for text, translation in zip(texts, translations, strict=True):
-            print(translation if text.strip() else "")  # a model writes something for nothing, too
+            print(translation if text.strip() else "", flush=True)  # a model writes something for nothing, too
 
     if arguments.translate:
         translate(content.removesuffix("\n").split("\n"))
@@ -177,6 +192,19 @@ def translate_lines(arguments, parser):
         print("A line of text, please; an empty one ends.", file=sys.stderr)
         while text := sys.stdin.readline().strip():
             translate([text])
+
+
+def learn_subwords(texts, size):
+    """A tokeniser of both sides, of `size` subwords or as many as the texts have."""
+    try:
+        with without_noise():
+            return SubwordTokenizer.train(itertools.chain(*texts), size, verbose=0)
+    except ValueError as error:
+        largest = re.search(r"a value <= (\d+)", str(error))
+        if largest is None:
+            raise
+        print(f"{largest[1]} subwords: the texts do not have the {size:,} of --vocabulary-size.")
+        return learn_subwords(texts, int(largest[1]))
 
 
 def print_bleu(name, model, texts, tokenizer, sampler, max_length, language):
@@ -213,4 +241,4 @@ def both_sides(pairs):
 
 
 if __name__ == "__main__":
-    main()
+    run(main, "A training goes on after its last whole epoch when the same command is run again.")

@@ -13,7 +13,9 @@ test alone.
 import functools
 import time
 
-from command_line import BEGAN, example_parser, jit_compile, positive_integer, set_up, strategy_scope
+from argument_types import positive_integer, positive_number
+from command_line import BEGAN, example_parser, in_words, jit_compile, run, set_up, strategy_scope
+from quiet import data_in
 
 # isort: split
 
@@ -67,16 +69,18 @@ def length(no_label, tour_length):
     return tour_length
 
 
-def main():
+def main(argv=None):
     parser = example_parser(__doc__, output="tsp_reinforce", epochs=8, batch_size=64)
     add = parser.add_argument
     add("--points", type=positive_integer, default=10, help="of every instance (default: %(default)s)")
     add("--steps", type=positive_integer, default=2000, help="of training, in all epochs (default: %(default)s)")
     add("--samples", type=positive_integer, default=8, help="tours of an instance (default: %(default)s)")
-    add("--learning-rate", type=float, default=1e-3, help="its peak (default: %(default)s)")
-    arguments = set_up(parser)
+    add("--learning-rate", type=positive_number, default=1e-3, help="its peak (default: %(default)s)")
+    arguments = set_up(parser, argv)
     if arguments.smoke:
         arguments.epochs, arguments.steps, arguments.batch_size = 1, 3, 5
+    if arguments.points < 3 or arguments.samples < 2:
+        parser.error("--points must be 3 or more, and --samples 2 or more: each tour is compared with the others")
     if arguments.steps < arguments.epochs:
         parser.error(f"there must be a step in each of the {arguments.epochs} epochs; raise --steps")
     output, n = arguments.output / str(arguments.points), arguments.points
@@ -157,10 +161,11 @@ def test_tours(n, count, output):
         test_examples=count,
         solver=None if n <= 12 else data.PyVRP(iterations=5 * n),
     )
-    builder = data.Tsp(config=config, data_dir=output / "data")
-    builder.download_and_prepare()
+    with in_words(), data_in(output / "data"):
+        builder = data.Tsp(config=config, data_dir=output / "data")
+        builder.download_and_prepare()
     return builder.as_dataset(split="test")
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -71,8 +71,11 @@ class EvaluateBleu(keras.callbacks.Callback):
     Callbacks share the logs of an epoch from first to last: put this one before those that read `val_bleu`, such as
     `ModelCheckpoint`, `EarlyStopping`, `TensorBoard` and `CSVLogger` (which takes its columns from the first epoch: it
     needs `every=1`). The printed line and the history come last by themselves. As with Keras' `validation_freq`, the
-    logs of the epochs between have no `val_bleu`, and the history one entry for each evaluation. After a resumed
-    training `ModelCheckpoint` has forgotten its best value: pass it as `initial_value_threshold`.
+    logs of the epochs between have no `val_bleu`, and the history one entry for each evaluation.
+
+    When a training is resumed, Keras' `ModelCheckpoint` has forgotten its best value, and a worse epoch replaces the file.
+    Its file tells the value, `evaluate(keras.saving.load_model("best.keras"))[0].score`: pass that as
+    `initial_value_threshold`.
 
     Without training, `evaluate(model)` returns `(score, translations)`: the `BLEUScore` of sacrebleu, whose `score` is
     the number and which prints as a line with precisions and lengths, and a list of strings.

@@ -1,18 +1,28 @@
-"""Runs of an example in a process of its own."""
+"""Examples as functions of their command lines, in this process."""
 
-import os
-import pathlib
-import subprocess
-import sys
+import contextlib
+import io
 
-EXAMPLES = pathlib.Path(__file__).parent.parent.parent / "examples"
+import keras
+import pytest
+from absl import logging
 
 
-def run(name, *arguments, **environment):
-    return subprocess.run(
-        [sys.executable, EXAMPLES / name, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **environment},
-        check=False,
-    )
+def run(main, *arguments):
+    """What `python examples/NAME.py ...` prints. The settings of this process stay as they were."""
+    policy, verbosity, printed = keras.config.dtype_policy(), logging.get_verbosity(), io.StringIO()
+    try:
+        with contextlib.redirect_stdout(printed):
+            main([str(argument) for argument in arguments])
+    finally:
+        keras.config.set_dtype_policy(policy)
+        logging.set_verbosity(verbosity)
+    return printed.getvalue()
+
+
+def refusal(main, *arguments):
+    """The words with which an example ends that cannot go on."""
+    errors = io.StringIO()
+    with contextlib.redirect_stderr(errors), pytest.raises(SystemExit) as end:
+        run(main, *arguments)
+    return errors.getvalue() + str(end.value)

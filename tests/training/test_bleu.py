@@ -213,6 +213,22 @@ def test_callbacks_that_follow_see_the_score(tmp_path):
     assert [float(row.split(",")[column]) for row in rows] == history.history["val_bleu"]
 
 
+def test_a_resumed_checkpoint_keeps_the_best_that_its_model_is_worth(tmp_path):
+    def best(**options):
+        path, options = tmp_path / "best.weights.h5", {"mode": "max", "save_best_only": True, **options}
+        return keras.callbacks.ModelCheckpoint(path, "val_bleu", save_weights_only=True, **options)
+
+    model, _ = train([1, 4], [evaluate_bleu(), best()])
+    (file,) = tmp_path.iterdir()
+    written = file.read_bytes()
+    score, _ = evaluate_bleu().evaluate(model, verbose=0)
+    resumed = [evaluate_bleu(), best(initial_value_threshold=score.score)]
+    train([1, 4, 3], resumed, initial_epoch=2)
+    assert file.read_bytes() == written
+    train([1, 4, 5], resumed, initial_epoch=2)
+    assert file.read_bytes() != written
+
+
 def test_sources_and_targets_of_different_number_are_an_error():
     with pytest.raises(ValueError, match=r"one target for each source\. Received 5 source_texts and 3 target_texts"):
         evaluate_bleu(targets=TARGETS[:3])

@@ -52,3 +52,18 @@ def test_a_variable_gets_the_number_of_the_epoch():
     model = dropout_model()
     model.fit(np.ones((2, 3)), np.ones((2, 2)), epochs=4, initial_epoch=1, callbacks=[SeedEachEpoch(number)], verbose=0)
     assert int(number) == 3
+
+
+def test_a_training_killed_while_its_backup_was_written_ends_as_one_that_never_was(tmp_path):
+    def train(epochs, *more):
+        model, ones = dropout_model(), (np.ones((3, 3)), np.ones((3, 2)))
+        model.set_weights([np.full(weight.shape, 0.1) for weight in model.get_weights()])
+        model.fit(*ones, batch_size=1, epochs=epochs, callbacks=[SeedEachEpoch(), *more], verbose=0)
+        return model.get_weights()
+
+    backup = keras.callbacks.BackupAndRestore(tmp_path, double_checkpoint=True, delete_checkpoint=False)
+    train(3, backup)
+    path = tmp_path / "latest.weights.h5"
+    path.write_bytes(path.read_bytes()[:100])
+    for weight, expected in zip(train(4, backup), train(4), strict=True):
+        np.testing.assert_array_equal(weight, expected)

@@ -1,0 +1,111 @@
+"""The tasks of `pointer_geometry.py`, and their examples: made by a data set of the package, or read from a file."""
+
+import argparse
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+from argument_types import positive_integer
+from quiet import data_in
+
+from keras_attention import data, training, visualization
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """What is asked of the points: data, what an answer may be, how it is judged and drawn, how a file writes it."""
+
+    builder: type
+    config: type
+    constraint: str
+    evaluate: Callable
+    plot: Callable | None
+    is_closed: bool = True
+    feature_dim: int = 2
+    order: str = "sorted"
+
+
+TASKS = {
+    "hull": Task(data.ConvexHull, data.PointsConfig, "polygon", training.evaluate_hulls, visualization.plot_polygons),
+    "delaunay": Task(
+        data.Delaunay,
+        data.PointsConfig,
+        "triangles",
+        training.evaluate_triangulations,
+        visualization.plot_triangulations,
+        is_closed=False,
+    ),
+    "tsp": Task(data.Tsp, data.TspConfig, "permutation", training.evaluate_tours, visualization.plot_polygons),
+    "sort": Task(
+        data.Sorting,
+        data.PointsConfig,
+        "permutation",
+        training.evaluate_sequences,
+        plot=None,
+        is_closed=False,
+        feature_dim=1,
+        order="random",
+    ),
+}
+
+
+def numbers_of_points(text):
+    """`"10"`  ->  `range(10, 11)`, `"5-20"`  ->  `range(5, 21)`"""
+    numbers = [positive_integer(number) for number in text.split("-")]
+    if len(numbers) > 2 or numbers[0] > numbers[-1]:
+        raise argparse.ArgumentTypeError(f"must be a number or two in increasing order, such as 5-20. Received: {text}")
+    return range(numbers[0], numbers[-1] + 1)
+
+
+def load(task, points, train_examples, output):
+    """The splits of the task's data set, prepared under `output`, each a `tf.data.Dataset`."""
+    tests = min(max(train_examples // 4, 64), 10_000) if train_examples > 1 else 2000  # with 1 it is for tests alone
+    settings = {
+        "points": points,
+        "order": task.order,
+        "train_examples": train_examples,
+        "validation_examples": tests,
+        "test_examples": tests,
+    }
+    if task.builder is data.Tsp and max(points) > 12:
+        settings["solver"] = data.PyVRP(iterations=2 * max(points))
+    name = f"{points[0]}-{points[-1]}-{train_examples}"
+    with data_in(output / "data"):
+        builder = task.builder(config=task.config(name=name, **settings), data_dir=output / "data")
+        builder.download_and_prepare()
+    return builder.as_dataset()
+
+
+def read(task, path):
+    """The examples of a file, which must have one."""
+    examples = data.read_points(path, closed=task.is_closed, width=task.feature_dim)
+    if not examples:
+        raise ValueError(f"{path} has no example.")
+    return examples
+
+
+def splits_of_file(task, path):
+    """The splits of a file, of whose examples every tenth validates and every tenth tests, and the numbers of points."""
+    examples = [in_order(task, example) for example in read(task, path)]
+    if len(examples) < 10:
+        raise ValueError(f"{path} must have 10 examples or more. Received {len(examples)}.")
+    parts = {"test": examples[::10], "validation": examples[1::10]}
+    parts["train"] = [example for number, example in enumerate(examples) if number % 10 > 1]
+    sizes = [len(example["points"]) for example in examples]
+    return {name: data.point_dataset(part) for name, part in parts.items()}, range(min(sizes), max(sizes) + 1)
+
+
+def in_order(task, example):
+    """The example as the task's data set writes it: points sorted, the answer from the lowest position on."""
+    points, indices = example["points"], example["indices"]
+    if task.order == "sorted":
+        order = np.lexsort(points.T[::-1])
+        points, indices = points[order], np.argsort(order)[indices - 1] + 1
+    if task.is_closed:
+        x, y = points[indices - 1].T
+        if np.sum(x * np.roll(y, -1) - y * np.roll(x, -1)) < 0:  # clockwise
+            indices = indices[::-1]
+        indices = np.roll(indices, -indices.argmin())
+    elif task.constraint == "triangles":
+        indices = np.sort(indices.reshape(-1, 3), axis=1).ravel()
+    return {"points": points, "indices": indices}
