@@ -1,18 +1,15 @@
 """Beam search: the best sequences, found by extending K hypotheses at a time."""
 
 import dataclasses
+import math
 
 import keras
 from keras import ops
 
-from keras_attention.decoding.step import (
-    check_batch_first,
-    check_max_length,
-    check_start,
-    next_log_probabilities,
-)
+from keras_attention.decoding.step import check_batch_first, check_max_length, next_log_probabilities
+from keras_attention.decoding.symbols import check_symbols
 from keras_attention.ops.shapes import check_number, check_positive_integer
-from keras_attention.ops.softmax import LOWEST, mask_scores
+from keras_attention.ops.softmax import LOWEST
 from keras_attention.tokens import END, PAD
 
 # A source position that was never attended counts as this much attention: the logarithm of zero is never taken.
@@ -37,13 +34,13 @@ def beam_search(
 
     n counts the end symbol, and `coverage[s]` is the attention that source position s has received in the n steps. In
     the paper the penalties are α and β, the coverage is the sum of p_ij over j. As in `greedy_search`, `p` is the
-    model's distribution with padding in it, and a hypothesis that has not ended never emits padding unless `pad` equals
-    `end`. What has probability zero is no hypothesis.
+    model's distribution with padding in it, and a hypothesis that has not ended never emits padding unless `pad` ends it.
+    What has probability zero is no hypothesis.
 
-    Each step looks at the 2K likeliest extensions: those that end join the finished ones, of which the K best are kept
-    as they are; the K likeliest of the others stay alive. Those that are alive after L steps count like the finished
-    ones. A source stops before that when none of its live hypotheses can reach its K-th best finished one any more,
-    which never changes the result; no source's result depends on the others of the batch.
+    Each step looks at the 2K likeliest extensions (K more for each further end symbol): those that end join the finished
+    ones, of which the K best are kept as they are; the K likeliest of the others stay alive. Those that are alive after
+    L steps count like the finished ones. A source stops before that when none of its live hypotheses can reach its K-th
+    best finished one any more, which never changes the result; no source's result depends on the others of the batch.
 
     All is one `keras.ops.while_loop` that writes into preallocated tensors, as in `greedy_search`.
 
@@ -59,12 +56,13 @@ def beam_search(
         coverage_penalty: Float of 0 or more. Other than 0 it needs a state `{"coverage": (B, S), ...}` to which `step`
             adds the attention weights of its step, and which is 1 where the source is padding. Less than 1e-6 counts
             as 1e-6.
-        end: Integer, id that ends a sequence.
-        pad: Integer, id that fills the result after the end.
+        end, pad: Integers, as in `greedy_search`; `end` may be a list or tuple of them.
 
     Returns:
         `(tokens, scores)`: int32 `(B, K, L)` and float32 `(B, K)`, all different, the best first. Where fewer than K
-        hypotheses exist, the rest are rows of padding with the score LOWEST of `ops/softmax.py`, -1e30.
+        hypotheses exist, the rest are rows of padding with the score LOWEST of `ops/softmax.py`, -1e30. A source of
+        which a live hypothesis meets logits that are no distribution, as `greedy_search` says, or a coverage of NaN, has
+        nothing but rows of padding with the score NaN.
 
     Raises:
         ValueError: If a value or shape is wrong, or the coverage is missing.
@@ -84,7 +82,8 @@ def beam_search(
     References:
         Wu et al., 2016, section 7, eq. (14), arXiv:1609.08144.
     """
-    start, max_length = check_start(start), check_max_length(max_length)
+    start, symbols = check_symbols(start, end, pad)
+    max_length = check_max_length(max_length)
     check_options(beam_width, length_penalty, coverage_penalty)
     length_penalty, coverage_penalty = float(length_penalty), float(coverage_penalty)
     state = keras.tree.map_structure(ops.convert_to_tensor, state)
@@ -94,19 +93,21 @@ def beam_search(
     B, K = ops.shape(start)[0], int(beam_width)
     positions = ops.arange(max_length, dtype="int32")
 
-    def unfinished(index, tokens, sums, ids, finished_scores, finished_ids, state):
+    def unfinished(index, tokens, sums, ids, finished_scores, finished_ids, is_broken, state):
         return ops.logical_and(index < max_length, ops.any(sums > LOWEST))
 
-    def extend(index, tokens, sums, ids, finished_scores, finished_ids, state):
-        log_probabilities, state = next_log_probabilities(step, tokens, state)  # (B·K, V)
-        V = ops.shape(log_probabilities)[-1]
-        if pad != end:
-            log_probabilities = mask_scores(log_probabilities, ops.arange(V) != pad)
-        sums, parents, tokens = likeliest(sums, ops.reshape(log_probabilities, (B, K, V)))  # (B, 2K)
-        ids = ops.where(positions == index, tokens[..., None], pick(ids, parents))  # (B, 2K, L)
-        ended = tokens == end
-        coverage = pick(coverage_scores(state, coverage_penalty, (B, K)), parents)
-        scores = normalise(ops.where(ended, sums, LOWEST), index + 1, length_penalty, coverage)
+    def extend(index, tokens, sums, ids, finished_scores, finished_ids, is_broken, state):
+        log_probabilities, has_no_distribution, state = next_log_probabilities(step, tokens, state, symbols)  # (B·K, V)
+        coverage = coverage_scores(state, coverage_penalty, (B, K))
+        has_no_score = ops.logical_or(ops.reshape(has_no_distribution, (B, K)), ops.isnan(coverage))
+        is_broken = ops.logical_or(is_broken, ops.any(ops.logical_and(sums > LOWEST, has_no_score), axis=1))
+        sums = ops.where(is_broken[:, None], LOWEST, sums)  # nothing goes on where a hypothesis is broken
+
+        log_probabilities = ops.reshape(log_probabilities, (B, K, ops.shape(log_probabilities)[-1]))
+        sums, parents, tokens = likeliest(sums, log_probabilities, 1 + len(symbols.end))  # (B, n)
+        ids = ops.where(positions == index, tokens[..., None], pick(ids, parents))  # (B, n, L)
+        ended = symbols.ended(tokens)
+        scores = normalise(ops.where(ended, sums, LOWEST), index + 1, length_penalty, pick(coverage, parents))
         finished_scores, finished_ids = best(K, (finished_scores, scores), (finished_ids, ids))
 
         sums, choice = top(ops.where(ended, LOWEST, sums), K)  # (B, K)
@@ -116,12 +117,13 @@ def beam_search(
         divisor = ops.maximum(length_divisor(index + 2, length_penalty), length_divisor(max_length, length_penalty))
         has_hope = sums[:, :1] / divisor > finished_scores[:, -1:]
         sums = ops.where(has_hope, sums, LOWEST)
-        return index + 1, ops.reshape(tokens, (B * K,)), sums, ids, finished_scores, finished_ids, state
+        tokens = ops.reshape(tokens, (B * K,))
+        return index + 1, tokens, sums, ids, finished_scores, finished_ids, is_broken, state
 
     nothing = ops.full((B, K), LOWEST, dtype="float32")
-    blank = ops.full((B, K, max_length), pad, dtype="int32")
+    blank = ops.full((B, K, max_length), symbols.pad, dtype="int32")
     rows = rows_of(ops.zeros((B, K), dtype="int32"), 1)  # each source K times
-    _, _, sums, ids, finished_scores, finished_ids, state = ops.while_loop(
+    _, _, sums, ids, finished_scores, finished_ids, is_broken, state = ops.while_loop(
         unfinished,
         extend,
         (
@@ -131,12 +133,14 @@ def beam_search(
             blank,
             nothing,
             blank,
+            ops.zeros((B,), dtype="bool"),
             take_rows(state, rows),
         ),
     )
     scores = normalise(sums, max_length, length_penalty, coverage_scores(state, coverage_penalty, (B, K)))
     scores, ids = best(K, (finished_scores, scores), (finished_ids, ids))
-    return ops.where(scores[..., None] > LOWEST, ids, pad), scores
+    scores = ops.where(is_broken[:, None], math.nan, scores)
+    return ops.where(scores[..., None] > LOWEST, ids, symbols.pad), scores
 
 
 @dataclasses.dataclass(frozen=True)
@@ -190,20 +194,25 @@ class BeamSearch:
 # === Hypotheses ===
 
 
-def likeliest(sums, log_probabilities):
-    """The 2K likeliest extensions of K hypotheses: at most K of them end, so that K others are left.
+def likeliest(sums, log_probabilities, number):
+    """The `number`·K likeliest extensions of K hypotheses, or all where there are fewer.
+
+    Each hypothesis can end in as many ways as there are end symbols. With one more than these, K extensions that don't
+    end are left.
 
     Args:
         sums: Float tensor `(B, K)`, LOWEST where there is no hypothesis.
         log_probabilities: Float tensor `(B, K, V)` of the next token.
+        number: Integer.
 
     Returns:
-        `(sums, parents, tokens)`, each `(B, 2K)`: the new sums, falling; the hypothesis extended; the new token.
+        `(sums, parents, tokens)`, each `(B, n)`: the new sums, falling; the hypothesis extended; the new token.
     """
     B, K, V = ops.shape(log_probabilities)
     is_alive = sums[..., None] > LOWEST
     sums = ops.where(is_alive, ops.maximum(sums[..., None] + log_probabilities, LOWEST), LOWEST)  # (B, K, V)
-    sums, choice = top(ops.reshape(sums, (B, K * V)), K if log_probabilities.shape[-1] == 1 else 2 * K)
+    count = K * (min(number, V) if isinstance(V, int) else ops.minimum(number, V))
+    sums, choice = top(ops.reshape(sums, (B, K * V)), count)
     return sums, ops.floor_divide(choice, V), ops.mod(choice, V)
 
 

@@ -8,7 +8,7 @@ import keras
 from keras import ops
 
 from keras_attention.ops.lookup import get_by_name
-from keras_attention.ops.shapes import check_positive_integer
+from keras_attention.ops.shapes import check_positive_integer, sizes_differ
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -27,6 +27,10 @@ class Constraint:
     Returns:
         Boolean tensor `(..., S + 1)`: the ids that may be chosen next, the end first.
 
+    Raises:
+        TypeError: If `positions` or `end` return something else than a boolean tensor.
+        ValueError: If they return another shape than that of `counts` and of `last`.
+
     Example:
         A path that never goes back:
 
@@ -41,9 +45,28 @@ class Constraint:
     """
 
     def __call__(self, mask, counts, last):
-        positions = ops.logical_and(mask, self.positions(mask, counts, last))  # (..., S)
-        end = ops.logical_or(self.end(mask, counts, last), ops.logical_not(ops.any(positions, axis=-1)))  # (...)
+        positions = self._checked("positions", self.positions(mask, counts, last), counts.shape)
+        end = self._checked("end", self.end(mask, counts, last), last.shape)
+        positions = ops.logical_and(mask, positions)  # (..., S)
+        end = ops.logical_or(end, ops.logical_not(ops.any(positions, axis=-1)))  # (...)
         return ops.concatenate([end[..., None], positions], axis=-1)
+
+    def _checked(self, method, allowed, shape):
+        """What a method of a subclass returned, after checking its type and shape."""
+        form = "`(..., S)`, the shape of `counts`" if method == "positions" else "`(...)`, the shape of `last`"
+        rule = f"`{type(self).__name__}.{method}` must return a boolean tensor {form}, here {tuple(shape)}."
+        dtype = getattr(allowed, "dtype", None)
+        if dtype is None or keras.backend.standardize_dtype(dtype) != "bool":
+            received = type(allowed).__name__ if dtype is None else keras.backend.standardize_dtype(dtype)
+            raise TypeError(
+                f"{rule} Received: {received}. Compare, as in `counts == 0`, or use `ops.zeros_like(last, 'bool')`."
+            )
+        received = tuple(allowed.shape)
+        if len(received) != len(shape) or any(map(sizes_differ, received, shape)):
+            raise ValueError(
+                f"{rule} Received shape {received}. Pass it through `ops.broadcast_to` if it is one for all rows."
+            )
+        return allowed
 
     def positions(self, mask, counts, last):
         """The positions `(..., S)` that may be chosen next."""
@@ -70,6 +93,12 @@ class Constraint:
     @classmethod
     def from_config(cls, config):
         return cls(**config)
+
+    def __repr__(self):
+        # A subclass may lack the config of its arguments as long as it is not saved.
+        has_config = type(self).get_config is not Constraint.get_config
+        config = self.get_config() if has_config else {}
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in config.items())})"
 
     def __eq__(self, other):
         return type(self) is type(other) and self.get_config() == other.get_config()

@@ -3,7 +3,8 @@
 from keras import ops
 
 from keras_attention.decoding.loop import extend_until_end
-from keras_attention.decoding.step import check_max_length, check_start
+from keras_attention.decoding.step import check_max_length
+from keras_attention.decoding.symbols import check_symbols
 from keras_attention.tokens import END, PAD
 
 
@@ -21,22 +22,25 @@ def greedy_search(step, state, start, max_length, end=END, pad=PAD):
 
     Args:
         step: Function `(tokens, state) -> (logits, state)` that takes the tokens emitted last, int32 `(B,)`, and returns
-            logits `(B, V)` for the next ones. A sequence that has ended is given `end` once and then `pad`; its logits are
-            ignored.
+            logits `(B, V)` for the next ones. A sequence that has ended is given its end symbol once and then `pad`; its
+            logits are ignored.
         state: Nest (tuples, lists, dicts) of tensors, batch first, and scalars; `()` if there is none. Structure, shapes
             and dtypes stay the same from step to step.
         start: Integer tensor `(B,)`, the start symbols.
         max_length: Integer, size L of the result; an integer scalar tensor where the backend allows a shape to depend
             on one (not while XLA or JAX compiles).
-        end: Integer, id that ends a sequence.
-        pad: Integer, id that fills the result after the end.
+        end: Integer, the id that ends a sequence; or a list or tuple of integers, each of which ends it.
+        pad: Integer, what fills the result after the end: an id, or a negative number. Sequences that have ended are given
+            `end` instead of a negative one.
 
     Returns:
         `(tokens, scores)`: int32 `(B, L)` without the start symbol, the end symbol kept, `pad` after it; and float32
-        `(B,)`. A sequence that does not end within L tokens has no end symbol.
+        `(B,)`. A sequence that does not end within L tokens has no end symbol. A sequence whose logits are no
+        distribution at one of its steps (with NaN or +inf among them, or nothing but -inf) is padding with the score NaN.
 
     Raises:
-        ValueError: If `start` is not `(B,)`, `max_length` is negative, or `step` returns a wrong shape or structure.
+        ValueError: If `start` is not `(B,)`, `max_length` is negative, `end` or `pad` are no integers, an id is outside the
+            vocabulary of the logits, or `step` returns a wrong shape or structure.
         TypeError: If `start` or `max_length` are not integers, or `step` does not return a pair.
 
     Example:
@@ -52,9 +56,10 @@ def greedy_search(step, state, start, max_length, end=END, pad=PAD):
         >>> [round(float(score), 4) for score in scores]  # log(0.9 · 0.8), log(0.8)
         [-0.3285, -0.2231]
     """
-    start, max_length = check_start(start), check_max_length(max_length)
+    start, symbols = check_symbols(start, end, pad)
+    max_length = check_max_length(max_length)
 
     def most_probable(log_probabilities, index):
         return ops.argmax(log_probabilities, axis=-1)
 
-    return extend_until_end(step, most_probable, state, start, max_length, end, pad)
+    return extend_until_end(step, most_probable, state, start, max_length, symbols)

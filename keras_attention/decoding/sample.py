@@ -7,7 +7,8 @@ import numpy as np
 from keras import ops
 
 from keras_attention.decoding.loop import extend_until_end
-from keras_attention.decoding.step import check_max_length, check_start
+from keras_attention.decoding.step import check_max_length
+from keras_attention.decoding.symbols import check_symbols
 from keras_attention.ops.shapes import check_number, check_positive_integer
 from keras_attention.ops.softmax import LOWEST, mask_scores
 from keras_attention.ops.threefry import threefry_uniform
@@ -94,11 +95,11 @@ def sample(step, state, start, max_length, seed, temperature=1.0, top_k=None, to
         top_k: Integer of 1 or more, or `None` for all tokens.
         top_p: Number in (0, 1], or `None`.
         min_p: Number in [0, 1], or `None`.
-        end: Integer, id that ends a sequence.
-        pad: Integer, id that fills the result after the end.
+        end, pad: Integers, as in `greedy_search`; `end` may be a list or tuple of them.
 
     Returns:
-        `(tokens, scores)`: int32 `(B, L)` and float32 `(B,)`, as in `greedy_search`.
+        `(tokens, scores)`: int32 `(B, L)` and float32 `(B,)`, as in `greedy_search`: padding and NaN where the logits are no
+        distribution.
 
     Raises:
         ValueError: If an option is outside its range, or as in `greedy_search`.
@@ -120,7 +121,8 @@ def sample(step, state, start, max_length, seed, temperature=1.0, top_k=None, to
         top_k: Fan, Lewis and Dauphin, 2018, arXiv:1805.04833. top_p: Holtzman et al., 2020, arXiv:1904.09751.
         min_p: Nguyen et al., 2024, arXiv:2407.01082.
     """
-    start, max_length = check_start(start), check_max_length(max_length)
+    start, symbols = check_symbols(start, end, pad)
+    max_length = check_max_length(max_length)
     check_options(temperature, top_k, top_p, min_p)
     rows = ops.arange(ops.shape(start)[0], dtype="int32")
     positions = ops.arange(max_length, dtype="int32")
@@ -136,7 +138,7 @@ def sample(step, state, start, max_length, seed, temperature=1.0, top_k=None, to
             kept = keep_min_p(kept, min_p)
         return draw(kept, ops.sum(ops.where(positions == index, uniform, 0.0), axis=-1))
 
-    return extend_until_end(step, choose, state, start, max_length, end, pad)
+    return extend_until_end(step, choose, state, start, max_length, symbols)
 
 
 class Sample:
@@ -182,6 +184,10 @@ class Sample:
     def __call__(self, step, state, start, max_length, end=END):
         seed = self.seed_generator.next()
         return sample(step, state, start, max_length, seed, self.temperature, self.top_k, self.top_p, self.min_p, end)
+
+    def __repr__(self):
+        options = ("temperature", "top_k", "top_p", "min_p", "seed")
+        return f"Sample({', '.join(f'{name}={getattr(self, name)!r}' for name in options)})"
 
 
 def check_options(temperature, top_k, top_p, min_p):

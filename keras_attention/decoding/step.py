@@ -1,37 +1,24 @@
-"""What every search shares: checks of its arguments, and one checked call of the step function."""
+"""What every search shares: checks of its length and state, and one checked call of the step function."""
 
 import numbers
 
 import keras
 from keras import ops
 
+from keras_attention.decoding.symbols import known_values
 from keras_attention.ops.shapes import sizes_differ
-
-
-def check_start(start):
-    """`start` as an int32 tensor `(B,)`."""
-    start = ops.convert_to_tensor(start)
-    dtype = keras.backend.standardize_dtype(start.dtype)
-    if len(start.shape) != 1:
-        raise ValueError(
-            f"`start` must have shape `(B,)`, one start id for each sequence. Received shape {tuple(start.shape)}. "
-            "For a single sequence pass a batch of one."
-        )
-    if "int" not in dtype:
-        raise TypeError(f"`start` must hold integer ids. Received dtype {dtype}. Cast it to int32.")
-    return ops.cast(start, "int32")
 
 
 def check_max_length(max_length):
     """`max_length` as a Python integer, or as an int32 scalar where it is a tensor."""
-    if isinstance(max_length, numbers.Integral):
-        if max_length < 0:
-            raise ValueError(f"`max_length` must not be negative. Received: {max_length}.")
-        return int(max_length)
+    is_integer = isinstance(max_length, numbers.Integral) and not isinstance(max_length, bool)
     is_scalar_tensor = hasattr(max_length, "dtype") and tuple(max_length.shape) == ()
-    if not is_scalar_tensor or "int" not in keras.backend.standardize_dtype(max_length.dtype):
+    if not is_integer and not (is_scalar_tensor and "int" in keras.backend.standardize_dtype(max_length.dtype)):
         raise TypeError(f"`max_length` must be an integer or an integer scalar tensor. Received: {max_length!r}.")
-    return ops.cast(max_length, "int32")
+    value = max_length if is_integer else known_values(max_length)
+    if value is not None and value < 0:
+        raise ValueError(f"`max_length` must not be negative. Received: {value}.")
+    return int(max_length) if is_integer else ops.cast(max_length, "int32")
 
 
 def check_batch_first(state, start):
@@ -45,27 +32,30 @@ def check_batch_first(state, start):
             )
 
 
-def next_log_probabilities(step, tokens, state):
+def next_log_probabilities(step, tokens, state, symbols):
     """Calls `step(tokens, state)` and checks what it returns.
 
     Args:
         step: Function `(tokens (B,), state) -> (logits (B, V), state)`.
         tokens: int32 tensor `(B,)`.
         state: Nest of tensors.
+        symbols: `Symbols`.
 
     Returns:
-        `(log_probabilities, state)`: float32 `(B, V)` and the next state, which fits a loop that holds this one.
+        `(log_probabilities, is_broken, state)`: float32 `(B, V)`, LOWEST for padding unless it ends a sequence; boolean
+        `(B,)`, the rows whose logits are no distribution; and the next state, which fits a loop that holds this one.
     """
     result = step(tokens, state)
     if not isinstance(result, tuple | list) or len(result) != 2:
         raise TypeError(f"`step` must return a pair `(logits, state)`. Received: {result!r}.")
     logits, next_state = result
     logits_shape = tuple(logits.shape)
-    if len(logits_shape) != 2 or sizes_differ(logits_shape[0], tokens.shape[0]):
+    if len(logits_shape) != 2 or sizes_differ(logits_shape[0], tokens.shape[0]) or logits_shape[1] == 0:
         raise ValueError(
-            "`step` must return logits of shape `(B, V)`, a row for each token. Received logits of shape "
+            "`step` must return logits of shape `(B, V)`, a row for each token, V not 0. Received logits of shape "
             f"{logits_shape} for tokens of shape {tuple(tokens.shape)}. Drop the length axis, as in `logits[:, 0]`."
         )
+    symbols.check_vocabulary(logits_shape[1])
     try:
         keras.tree.assert_same_structure(state, next_state)
     except (TypeError, ValueError) as error:
@@ -74,7 +64,11 @@ def next_log_probabilities(step, tokens, state):
             f"{_structure(state)}, returned: {_structure(next_state)}."
         ) from error
     logits = _fix_shape(ops.cast(logits, "float32"), (ops.shape(tokens)[0], ops.shape(logits)[1]))
-    return ops.log_softmax(logits, axis=-1), keras.tree.map_structure(_same_form, state, next_state)
+    log_probabilities = ops.log_softmax(logits, axis=-1)
+    # One NaN or +inf among the logits makes the whole row NaN, and so do logits of -inf alone.
+    is_broken = ops.isnan(log_probabilities[:, 0])
+    next_state = keras.tree.map_structure(_same_form, state, next_state)
+    return symbols.without_padding(log_probabilities), is_broken, next_state
 
 
 def _structure(state):

@@ -282,11 +282,11 @@ class PointerNetwork(SequenceModel):
         """`None` stays: the longest answer follows from the source, and one search serves sources of every length."""
         return None if max_length is None else super().check_max_length(max_length)
 
-    def search(self, source, max_length=None, sampler="greedy"):
+    def search(self, source, max_length=None, sampler="greedy", end=None):
         """As in every sequence model; without `max_length` as long as the constraint can need."""
         if max_length is None:
             max_length = self.constraint.max_length(ops.shape(source["source"])[1])
-        return super().search(source, max_length, sampler)
+        return super().search(source, max_length, sampler, end)
 
     # === Serving ===
 

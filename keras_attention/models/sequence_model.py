@@ -7,6 +7,7 @@ import numpy as np
 from keras import ops
 
 from keras_attention import decoding
+from keras_attention.decoding.symbols import check_end
 from keras_attention.ops.masks import padding_mask
 from keras_attention.ops.shapes import check_positive_integer
 from keras_attention.tokens import END, START
@@ -50,13 +51,14 @@ class SequenceModel(keras.Model):
             self.optimizer.build(self.trainable_variables)
         return super().make_train_function(force)
 
-    def search(self, source, max_length, sampler="greedy"):
+    def search(self, source, max_length, sampler="greedy", end=None):
         """`generate` as a function of tensors, to be called inside a graph: what the sampler returns, `(tokens, scores)`."""
+        end = self.end_id if end is None else end
         start = ops.full((ops.shape(keras.tree.flatten(source)[0])[0],), self.start_id, dtype="int32")
         state = self.initial_state(source, max_length)
-        return decoding.get(sampler)(self.decode_step, state, start, max_length, end=self.end_id)
+        return decoding.get(sampler)(self.decode_step, state, start, max_length, end=end)
 
-    def generate(self, inputs, max_length=64, sampler="greedy", return_scores=False):
+    def generate(self, inputs, max_length=64, sampler="greedy", return_scores=False, end=None):
         """Target sequences for a batch of sources, by one compiled call.
 
         Args:
@@ -66,32 +68,35 @@ class SequenceModel(keras.Model):
                 as `BeamSearch(beam_width=5)` of `keras_attention.decoding` is one. Each is compiled once; equal
                 `BeamSearch` objects are one, but every `Sample` object is another: make it once and keep it.
             return_scores: Boolean. Also return the scores as the sampler defines them.
+            end: Integer, or a list or tuple of integers: the ids that end an answer. `None`: the model's own, `end_id`.
 
         Returns:
             NumPy int32 ids `(B, max_length)`, without the start symbol, with the end symbol, padded after it; of a
             `BeamSearch` with `num_results` n `(B, n, max_length)`, the best first. With `return_scores`
-            `(ids, scores)`, the scores float32 `(B,)` or `(B, n)`.
+            `(ids, scores)`, the scores float32 `(B,)` or `(B, n)`; an answer of padding with the score NaN where the
+            model gives no distribution, as after training that diverged.
 
         Raises:
             ValueError: If ids are outside the vocabulary, or the sampler is unknown.
         """
         max_length = self.check_max_length(max_length)
         decoding.get(sampler)
+        end = self.end_id if end is None else end
         source = self.check_source(inputs)
         B = len(keras.tree.flatten(source)[0])
         if B == 0:  # Keras predicts nothing on an empty batch
             source = keras.tree.map_structure(lambda array: np.zeros((1, *array.shape[1:]), array.dtype), source)
-        ids, scores = (answers[:B] for answers in self._run_search(source, max_length, sampler))
+        ids, scores = (answers[:B] for answers in self._run_search(source, max_length, sampler, end))
         return (ids, scores) if return_scores else ids
 
     def check_max_length(self, max_length):
         """`max_length` as `search` takes it, after checking it."""
         return check_positive_integer("max_length", max_length)
 
-    def _run_search(self, source, max_length, sampler):
+    def _run_search(self, source, max_length, sampler, end):
         if not hasattr(self, "_compiled_searches"):
             self._compiled_searches = _CompiledSearches(self)
-        return self._compiled_searches(source, max_length, sampler)
+        return self._compiled_searches(source, max_length, sampler, check_end(end))
 
     def score(self, source, target):
         """`log_probability` as a function of tensors, to be called inside a graph."""
@@ -189,15 +194,16 @@ class SequenceModel(keras.Model):
 class _Search(keras.Model):
     """The decoding loop as a model of its own, so that `predict_on_batch` compiles it on every backend."""
 
-    def __init__(self, model, max_length, sampler):
+    def __init__(self, model, max_length, sampler, end):
         super().__init__(name="search")
         self.model = model
         self.max_length = max_length
         self.sampler = decoding.get(sampler)
+        self.end = end
         self.seed_generator = getattr(self.sampler, "seed_generator", None)  # tracked, so that its state is kept
 
     def call(self, source):
-        return self.model.search(source, self.max_length, self.sampler)
+        return self.model.search(source, self.max_length, self.sampler, self.end)
 
 
 class _CompiledSearches:
@@ -207,10 +213,10 @@ class _CompiledSearches:
         self.model = model
         self.searches = {}
 
-    def __call__(self, source, max_length, sampler):
-        key = (max_length, sampler, *map(id, self.model.variables))  # LoRA and quantization exchange variables
+    def __call__(self, source, max_length, sampler, end):
+        key = (max_length, sampler, end, *map(id, self.model.variables))  # LoRA and quantization exchange variables
         if key not in self.searches:
-            search = _Search(self.model, max_length, sampler)
+            search = _Search(self.model, max_length, sampler, end)
             search.compile()
             self.searches[key] = search
         return tuple(map(np.asarray, self.searches[key].predict_on_batch(source)))

@@ -67,6 +67,7 @@ def score(total, length, coverage, alpha, beta):
 
 def plain_beam(model, row, max_length, beam_width, alpha, beta=0.0, end=END, pad=PAD):
     """Beam search on one row, hypothesis by hypothesis, that always runs to the limit."""
+    ends = end if isinstance(end, list) else [end]
     live = [((), 0.0, model.first[row], model.is_padding[row].astype("float64"))]
     finished = []
     for length in range(1, max_length + 1):
@@ -75,16 +76,16 @@ def plain_beam(model, row, max_length, beam_width, alpha, beta=0.0, end=END, pad
             last = tokens[-1] if tokens else model.start[row]
             log_probabilities, hidden, attention = model.next(row, hidden, last)
             for token in range(model.vocabulary_size):
-                if token != pad or pad == end:
+                if token != pad or pad in ends:
                     extended = (*tokens, token), total + log_probabilities[token]
                     candidates.append((*extended, hidden, coverage + attention))
-        candidates = sorted(candidates, key=lambda candidate: -candidate[1])[: 2 * beam_width]
+        candidates = sorted(candidates, key=lambda candidate: -candidate[1])[: (1 + len(ends)) * beam_width]
         finished += [
             (score(total, length, coverage, alpha, beta), tokens)
             for tokens, total, _, coverage in candidates
-            if tokens[-1] == end
+            if tokens[-1] in ends
         ]
-        live = [candidate for candidate in candidates if candidate[0][-1] != end][:beam_width]
+        live = [candidate for candidate in candidates if candidate[0][-1] not in ends][:beam_width]
     finished += [(score(total, max_length, coverage, alpha, beta), tokens) for tokens, total, _, coverage in live]
     return sorted(finished, key=lambda hypothesis: -hypothesis[0])[:beam_width]
 
@@ -172,6 +173,22 @@ def test_a_narrow_beam_equals_a_plain_one_that_never_stops_early(seed, beam_widt
     expected = [plain_beam(model, row, 13, beam_width, alpha, beta) for row in range(B)]
     result = model.search(13, beam_width=beam_width, length_penalty=alpha, coverage_penalty=beta)
     check(result, expected)
+
+
+@pytest.mark.parametrize("end", [[2, 3], [6, PAD, 4]], ids=str)
+def test_a_beam_with_several_ends_equals_a_plain_one(end):
+    model = Recurrent(5, 7)
+    expected = [plain_beam(model, row, 5, 3, 0.6, end=end) for row in range(B)]
+    check(model.search(5, beam_width=3, end=end), expected)
+
+
+def test_hypotheses_go_on_beside_more_ends_than_the_beam_is_wide():
+    # Six of the likeliest seven tokens end; 7 goes on.
+    step = constant([0.01, 0.16, 0.16, 0.16, 0.16, 0.16, 0.1, 0.09])
+    tokens, _ = beam_search(step, (), np.array([7]), 2, 1, length_penalty=-3.0, end=[1, 2, 3, 4, 5, 6])
+    assert numpy(tokens).tolist() == [[[1, 0]]]
+    tokens, _ = beam_search(step, (), np.array([7]), 2, 7, length_penalty=0.0, end=[1, 2, 3, 4, 5, 6])
+    assert [7, 1] in numpy(tokens)[0].tolist()
 
 
 def test_finished_hypotheses_are_frozen():  # KNOWN_FAULTS, D18
@@ -395,6 +412,29 @@ def test_one_graph_serves_every_batch_size_and_length():
         if max_length:
             check(result, [plain_beam(model, row, max_length, 3, 0.6, 0.2) for row in range(batch)])
         assert numpy(result[0]).shape == (batch, 3, max_length)
+
+
+@pytest.mark.skipif(BACKEND != "tensorflow", reason="only TensorFlow's graphs have unknown sizes")
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_a_vocabulary_of_unknown_size_may_be_smaller_than_the_beam(jit_compile):
+    import tensorflow as tf
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None])], jit_compile=jit_compile)
+    def search(logits):
+        start = tf.zeros([tf.shape(logits)[0]], "int32")
+        return beam_search(lambda tokens, _: (tf.gather(logits, tokens), ()), (), start, 2, 5, end=[0], pad=0)
+
+    tokens, scores = search(tf.zeros((2, 1)))
+    assert numpy(tokens).tolist() == [[[0, 0]] * 5] * 2
+    np.testing.assert_allclose(numpy(scores), [[0.0] + [np.float32(LOWEST)] * 4] * 2, atol=1e-6)
+    for result, expected in zip(
+        search(tf.zeros((3, 3))),
+        beam_search(
+            lambda tokens, _: (ops.zeros((ops.shape(tokens)[0], 3)), ()), (), np.zeros(3, "int32"), 2, 5, end=0, pad=0
+        ),
+        strict=True,
+    ):
+        np.testing.assert_allclose(numpy(result), numpy(expected), rtol=1e-5)
 
 
 # === The sampler ===

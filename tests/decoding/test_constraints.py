@@ -228,6 +228,55 @@ def test_padding_is_never_allowed_whatever_a_constraint_says():
     assert ops.convert_to_numpy(allowed).tolist() == [[True, True, False]]
 
 
+def answering(**answers):
+    """A constraint whose methods return what is given."""
+    methods = {name: lambda self, mask, counts, last, answer=answer: answer for name, answer in answers.items()}
+    return type("Answering", (Constraint,), methods)()
+
+
+@pytest.mark.parametrize(
+    ("answers", "error", "message"),
+    [
+        (
+            {"positions": np.zeros((2, 3), "float32")},
+            TypeError,
+            r"`Answering.positions` must .* boolean .* Received: float32",
+        ),
+        (
+            {"positions": [[True] * 3] * 2},
+            TypeError,
+            r"`\(..., S\)`, the shape of `counts`, here \(2, 3\)\. Received: list",
+        ),
+        ({"positions": np.ones((2, 3, 3), "bool")}, ValueError, r"here \(2, 3\)\. Received shape \(2, 3, 3\)"),
+        ({"positions": np.ones((2,), "bool")}, ValueError, r"here \(2, 3\)\. Received shape \(2,\)"),
+        (
+            {"positions": np.ones((2, 1), "bool")},
+            ValueError,
+            r"Received shape \(2, 1\)\. Pass it through `ops.broadcast_to`",
+        ),
+        ({"end": np.zeros((2,), "int32")}, TypeError, r"`Answering.end` must .* `\(...\)`, .* Received: int32"),
+        ({"end": np.ones((2, 1), "bool")}, ValueError, r"the shape of `last`, here \(2,\)\. Received shape \(2, 1\)"),
+        ({"end": False}, TypeError, r"Received: bool\. Compare, .* or use `ops.zeros_like\(last, 'bool'\)`"),
+    ],
+)
+def test_what_a_constraint_of_the_user_returns_is_checked(answers, error, message):
+    answers = {
+        name: ops.convert_to_tensor(answer) if isinstance(answer, np.ndarray) else answer
+        for name, answer in answers.items()
+    }
+    with pytest.raises(error, match=message):
+        answering(**answers)(ops.ones((2, 3), "bool"), ops.zeros((2, 3), "int32"), ops.zeros((2,), "int32"))
+
+
+def test_a_constraint_is_shown_as_it_is_written():
+    assert [repr(each) for each in (Constraint(), Polygon(5), Forward())] == [
+        "Constraint()",
+        "Polygon(min_vertices=5)",
+        "Forward(limits=[3, 2])",
+    ]
+    assert repr(Careless(3)) == "Careless()"  # it has no config
+
+
 def test_a_constraint_with_arguments_must_have_a_config():
     with pytest.raises(
         NotImplementedError, match=r"Careless has arguments of its own and must define `get_config\(\)`"

@@ -279,6 +279,11 @@ def test_an_object_repeats_its_sequence_of_results_but_not_its_results():
     np.testing.assert_array_equal(numpy(other(constant(), (), starts(11), 5))[0], second)
 
 
+def test_an_object_is_shown_as_it_is_written():
+    shown = "Sample(temperature=0.7, top_k=None, top_p=0.9, min_p=None, seed=5)"
+    assert repr(Sample(0.7, top_p=0.9, seed=5)) == shown
+
+
 def test_objects_without_a_seed_differ():
     first, second = (numpy(Sample()(constant(), (), starts(101), 5))[0] for _ in range(2))
     assert (first != second).any()

@@ -31,6 +31,17 @@ def test_generate_uses_the_weights_of_the_moment():
     assert after.tolist() == make_copy(model).generate(SOURCE, 5).tolist()
 
 
+def test_generate_ends_at_each_of_several_ids(transformers):
+    model = transformers["as_in_the_paper"]
+    whole = model.generate(SOURCE, 7, end=[12])
+    ends = sorted({int(whole[0, 2]), int(whole[1, 1])})
+    for row, answer in zip(whole, model.generate(SOURCE, 7, end=ends), strict=True):
+        length = next(index for index, token in enumerate([*row, *ends]) if token in ends) + 1
+        assert answer.tolist() == [*row[:length], *[PAD] * 7][:7]
+    with pytest.raises(ValueError, match=r"`end` must be an id of 0 or more, .* Received: '3' of type str"):
+        model.generate(SOURCE, 7, end=["3"])
+
+
 def make_copy(model):
     copy = Transformer.from_config(model.get_config())
     copy.set_weights(model.get_weights())
