@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_attention.ops.initializers import fresh, get_initializer
 from keras_attention.ops.shapes import (
     check_known_width,
     check_not_ragged,
@@ -22,6 +23,7 @@ class FeedForward(keras.layers.Layer):
         activation: Activation of the hidden layer.
         dropout: Float in [0, 1), dropout on the hidden layer. The paper has none here.
         seed: Integer seed of the dropout, or `None`.
+        kernel_initializer, bias_initializer: Of both dense layers.
 
     Call arguments:
         inputs: Float tensor of shape `(..., D)`.
@@ -38,7 +40,16 @@ class FeedForward(keras.layers.Layer):
         Vaswani et al., 2017, eq. (2), arXiv:1706.03762.
     """
 
-    def __init__(self, intermediate_dim, activation="relu", dropout=0.0, seed=None, **kwargs):
+    def __init__(
+        self,
+        intermediate_dim,
+        activation="relu",
+        dropout=0.0,
+        seed=None,
+        kernel_initializer="glorot_uniform",
+        bias_initializer="zeros",
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         intermediate_dim = check_positive_integer("intermediate_dim", intermediate_dim)
         self.supports_masking = True
@@ -46,14 +57,24 @@ class FeedForward(keras.layers.Layer):
         self.activation = keras.activations.get(activation)
         self.dropout = check_rate("dropout", dropout)
         self.seed = check_seed(seed)
-        self.hidden_dense = keras.layers.Dense(
-            intermediate_dim, activation=self.activation, dtype=self.dtype_policy, name="hidden"
-        )
+        self.kernel_initializer = get_initializer(kernel_initializer)
+        self.bias_initializer = get_initializer(bias_initializer)
+        self.hidden_dense = self._dense("hidden", intermediate_dim, self.activation)
         self.dropout_layer = keras.layers.Dropout(self.dropout, seed=self.seed, dtype=self.dtype_policy)
+
+    def _dense(self, name, units, activation=None):
+        return keras.layers.Dense(
+            units,
+            activation=activation,
+            kernel_initializer=fresh(self.kernel_initializer),
+            bias_initializer=fresh(self.bias_initializer),
+            dtype=self.dtype_policy,
+            name=name,
+        )
 
     def build(self, inputs_shape):
         check_known_width("inputs", inputs_shape)
-        self.output_dense = keras.layers.Dense(inputs_shape[-1], dtype=self.dtype_policy, name="output")
+        self.output_dense = self._dense("output", inputs_shape[-1])
         self.hidden_dense.build(inputs_shape)
         self.output_dense.build((*inputs_shape[:-1], self.intermediate_dim))
         self.built = True
@@ -76,4 +97,6 @@ class FeedForward(keras.layers.Layer):
             "activation": keras.activations.serialize(self.activation),
             "dropout": self.dropout,
             "seed": self.seed,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
         }

@@ -104,6 +104,7 @@ class GlimpseSensor(keras.layers.Layer):
         self.built = True
 
     def call(self, images, locations):
+        check_glimpse_shapes(images.shape, locations.shape)
         images = ops.cast(images, "float32")
         locations = ops.stop_gradient(ops.cast(locations, "float32"))
         cells = [self.scale_factor**scale for scale in range(self.num_scales)]
@@ -111,6 +112,7 @@ class GlimpseSensor(keras.layers.Layer):
         return ops.cast(ops.concatenate(patches, axis=-1), self.compute_dtype)
 
     def compute_output_shape(self, images_shape, locations_shape):
+        check_glimpse_shapes(images_shape, locations_shape)
         channels = None if images_shape[-1] is None else self.num_scales * images_shape[-1]
         return (images_shape[0], self.size, self.size, channels)
 

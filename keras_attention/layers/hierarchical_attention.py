@@ -136,6 +136,7 @@ class HierarchicalAttention(keras.layers.Layer):
 
     def call(self, inputs, mask=None, return_attention_scores=False, training=None):
         check_not_ragged(inputs=inputs)
+        self._check_inputs(inputs.shape)
         mask = as_mask(mask)
         check_padding_mask("mask", mask, inputs.shape)
         sizes = ops.shape(inputs)[:-1]

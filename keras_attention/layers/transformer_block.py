@@ -6,14 +6,16 @@ from keras_attention import alignments, scores
 from keras_attention.layers.feed_forward import FeedForward
 from keras_attention.layers.multi_head_attention import MultiHeadAttention
 from keras_attention.ops.dtypes import as_floats
+from keras_attention.ops.initializers import fresh, get_initializer
 from keras_attention.ops.lookup import config_of, copy_of
 from keras_attention.ops.masks import check_padding_mask, zero_masked
 from keras_attention.ops.random import split_seed
 from keras_attention.ops.shapes import (
     check_boolean,
+    check_exact_rank,
     check_known_width,
+    check_positive,
     check_positive_integer,
-    check_rank,
     check_rate,
     check_seed,
 )
@@ -33,6 +35,9 @@ class TransformerBlock(keras.layers.Layer):
         score="scaled_dot",
         alignment="softmax",
         seed=None,
+        layer_norm_epsilon=1e-6,
+        kernel_initializer="glorot_uniform",
+        bias_initializer="zeros",
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -50,13 +55,16 @@ class TransformerBlock(keras.layers.Layer):
         self.score = scores.get(score)
         self.alignment = alignments.get(alignment, seed)
         self.seed = check_seed(seed)
+        # The variance of half a dozen features is far above 1e-6; Keras' default of 1e-3 would change the result.
+        self.layer_norm_epsilon = check_positive("layer_norm_epsilon", layer_norm_epsilon)
+        self.kernel_initializer = get_initializer(kernel_initializer)
+        self.bias_initializer = get_initializer(bias_initializer)
 
     def build_sublayers(self, inputs_shape, memory_shapes):
         """Makes one `MultiHeadAttention` for each name and memory shape of `memory_shapes`, and the feed-forward network.
 
         Each sub-layer has a layer normalization and a dropout of its own, which `before` and `after` apply.
         """
-        check_rank("inputs", inputs_shape, 3, "(B, T, D)")
         check_known_width("inputs", inputs_shape)
         D, N = inputs_shape[-1], self.num_heads
         if D % N:
@@ -66,6 +74,7 @@ class TransformerBlock(keras.layers.Layer):
             )
         names = [*memory_shapes, "feed_forward"]
         seeds = iter(split_seed(self.seed, 2 * len(names)))
+        initializers = {name: getattr(self, name) for name in ("kernel_initializer", "bias_initializer")}
         for index, (name, memory_shape) in enumerate(memory_shapes.items()):
             attention = MultiHeadAttention(
                 N,
@@ -76,18 +85,25 @@ class TransformerBlock(keras.layers.Layer):
                 seed=next(seeds),
                 dtype=self.dtype_policy,
                 name=name,
+                **{name: fresh(initializer) for name, initializer in initializers.items()},
             )
             attention.build(inputs_shape, memory_shape)
             setattr(self, name, attention)
         self.feed_forward = FeedForward(
-            self.intermediate_dim, self.activation, seed=next(seeds), dtype=self.dtype_policy, name="feed_forward"
+            self.intermediate_dim,
+            self.activation,
+            seed=next(seeds),
+            dtype=self.dtype_policy,
+            name="feed_forward",
+            **initializers,
         )
         self.feed_forward.build(inputs_shape)
         self.norms = {}
         self.dropouts = {}
         for name in names:
-            # The variance of half a dozen features is far above 1e-6; Keras' default of 1e-3 would change the result.
-            norm = keras.layers.LayerNormalization(epsilon=1e-6, dtype=self.dtype_policy, name=f"{name}_norm")
+            norm = keras.layers.LayerNormalization(
+                epsilon=self.layer_norm_epsilon, dtype=self.dtype_policy, name=f"{name}_norm"
+            )
             norm.build(inputs_shape)
             self.norms[name] = norm
             self.dropouts[name] = keras.layers.Dropout(self.dropout, seed=next(seeds), dtype=self.dtype_policy)
@@ -131,7 +147,17 @@ class TransformerBlock(keras.layers.Layer):
             "score": config_of(self.score),
             "alignment": config_of(self.alignment),
             "seed": self.seed,
+            "layer_norm_epsilon": self.layer_norm_epsilon,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
         }
+
+
+def check_sequences(**shapes):
+    """Raises unless every shape is `None` or `(B, length, features)`: a block has one axis to attend along."""
+    for name, shape in shapes.items():
+        if shape is not None:
+            check_exact_rank(name, shape, 3, "(B, length, features)")
 
 
 def call_attention(attention, *tensors, return_attention_scores=False, cache=None, **kwargs):

@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_attention.layers.transformer_block import TransformerBlock, call_attention
+from keras_attention.layers.transformer_block import TransformerBlock, call_attention, check_sequences
 from keras_attention.ops.masks import as_mask
 
 
@@ -28,6 +28,8 @@ class TransformerDecoderBlock(TransformerBlock):
         alignment: A name ("softmax", "sparsemax", "linear_chain", ...: see `alignments.get`) or an `Alignment`, of both
             attentions.
         seed: Integer seed of the dropouts, or `None`.
+        layer_norm_epsilon: Number above 0, added to the variance in the layer normalizations.
+        kernel_initializer, bias_initializer: Of all projections and of the feed-forward network.
 
     Call arguments:
         target: Float tensor of shape `(B, T, D)`.
@@ -60,6 +62,7 @@ class TransformerDecoderBlock(TransformerBlock):
     def build(self, target_shape, source_shape=None):
         if source_shape is None:
             self._raise_no_source(target_shape)
+        check_sequences(target=target_shape, source=source_shape)
         self.build_sublayers(target_shape, {"self_attention": target_shape, "cross_attention": source_shape})
 
     def call(
@@ -77,6 +80,7 @@ class TransformerDecoderBlock(TransformerBlock):
     ):
         if source is None and cache is None:
             self._raise_no_source(target.shape)
+        check_sequences(target=target.shape, source=None if source is None else source.shape)
         target_mask = as_mask(target_mask)
         query_mask = target_mask if cache is None else None
         target = self.zero_padding("target_mask", target, query_mask)
@@ -141,6 +145,7 @@ class TransformerDecoderBlock(TransformerBlock):
         cache=None,
         cache_index=None,
     ):
+        check_sequences(target=target.shape, source=None if source is None else source.shape)
         outputs = [keras.KerasTensor(target.shape, dtype=self.compute_dtype)]
         if return_attention_scores:
             B, T, _ = target.shape

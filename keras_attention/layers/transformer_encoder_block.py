@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_attention.layers.transformer_block import TransformerBlock, call_attention
+from keras_attention.layers.transformer_block import TransformerBlock, call_attention, check_sequences
 from keras_attention.ops.masks import as_mask
 
 
@@ -27,6 +27,8 @@ class TransformerEncoderBlock(TransformerBlock):
         score: A name ("scaled_dot", ...) or a `Score`.
         alignment: A name ("softmax", "sparsemax", "linear_chain", ...: see `alignments.get`) or an `Alignment`.
         seed: Integer seed of the dropouts, or `None`.
+        layer_norm_epsilon: Number above 0, added to the variance in the layer normalizations.
+        kernel_initializer, bias_initializer: Of all projections and of the feed-forward network.
 
     Call arguments:
         inputs: Float tensor of shape `(B, T, D)`.
@@ -52,6 +54,7 @@ class TransformerEncoderBlock(TransformerBlock):
     """
 
     def build(self, inputs_shape):
+        check_sequences(inputs=inputs_shape)
         self.build_sublayers(inputs_shape, {"self_attention": inputs_shape})
 
     def call(
@@ -64,6 +67,7 @@ class TransformerEncoderBlock(TransformerBlock):
         training=None,
         use_causal_mask=False,
     ):
+        check_sequences(inputs=inputs.shape)
         # Keras fills in `mask` when the inputs are the only tensor, and `inputs_mask` when another is passed beside them.
         mask = as_mask(inputs_mask if mask is None else mask)
         inputs = self.zero_padding("mask", inputs, mask)
@@ -92,6 +96,7 @@ class TransformerEncoderBlock(TransformerBlock):
         training=None,
         use_causal_mask=False,
     ):
+        check_sequences(inputs=inputs.shape)
         output = keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
         if not return_attention_scores:
             return output

@@ -33,6 +33,15 @@ def check_rank(name, shape, minimum, axes):
         )
 
 
+def check_exact_rank(name, shape, rank, axes):
+    """Raises unless `shape` has `rank` axes; `axes` shows the expected form, such as `(B, T, D)`."""
+    if len(shape) != rank:
+        raise ValueError(
+            f"`{name}` must have {rank} axes, `{axes}`. Received shape {tuple(shape)}. Add the missing axes, or fold further "
+            "ones into the batch, with `keras.ops.reshape`."
+        )
+
+
 def check_same_rank(query_shape, value_shape, key_shape):
     """Raises unless query, value and key have as many axes as each other."""
     if not len(query_shape) == len(value_shape) == len(key_shape):

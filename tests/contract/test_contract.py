@@ -81,6 +81,29 @@ def test_compute_output_shape_is_the_shape_of_the_tensor(case, sizes):
         assert layer.compute_output_shape(*shapes.values()) == shape_of(case.output, sizes)
 
 
+def outcome(layer, arguments):
+    """The shape of the output, or the error."""
+    try:
+        return tuple(call(layer, arguments).shape)
+    except ValueError as error:
+        return error
+
+
+@each([case for case in ONE_OF_EACH if not issubclass(case.kind, keras.Model)])
+@pytest.mark.parametrize("change", [lambda array: array[0], lambda array: array[:, None]], ids=["fewer", "more"])
+def test_other_axes_are_taken_or_refused_eagerly_and_symbolically_alike(case, change):
+    arrays = {name: change(array) for name, array in case.arrays().items()}
+    symbols = {name: keras.Input(batch_shape=array.shape, dtype=str(array.dtype)) for name, array in arrays.items()}
+    eager = outcome(built(case), {name: keras.ops.convert_to_tensor(array) for name, array in arrays.items()})
+    symbolic = outcome(built(case), symbols)
+    if isinstance(eager, tuple):
+        assert symbolic == eager
+    else:
+        for error in (eager, symbolic):
+            assert "axes" in str(error)
+            assert any(str(array.shape) in str(error).split("Arguments received")[0] for array in arrays.values())
+
+
 @each(WEIGHTS_CASES)
 def test_output_is_the_same_whether_or_not_the_weights_are_asked_for(case):
     layer = built(case)

@@ -69,3 +69,11 @@ def test_bad_arguments(arguments, error, message):
 def test_the_width_must_be_known():
     with pytest.raises(ValueError, match=r"`inputs` must have a known last axis.* \(None, 3, None\)"):
         FeedForward(HIDDEN)(keras.Input((3, None)))
+
+
+def test_the_initializers_are_those_of_both_dense_layers():
+    layer = FeedForward(HIDDEN, "linear", kernel_initializer="ones", bias_initializer=keras.initializers.Constant(0.5))
+    inputs = normal(B, T, D)
+    expected = (inputs.sum(axis=-1, keepdims=True) + 0.5) * HIDDEN + 0.5
+    np.testing.assert_allclose(layer(inputs), np.broadcast_to(expected, inputs.shape), rtol=FLOAT32, atol=10 * FLOAT32)
+    assert FeedForward.from_config(layer.get_config()).get_config()["kernel_initializer"] == "ones"

@@ -131,3 +131,12 @@ def test_shapes_that_do_not_fit(images, locations, message):
 def test_sizes_are_positive_integers(argument, value, error):
     with pytest.raises(error, match=f"`{argument}` must be a positive integer. Received: {value}"):
         GlimpseSensor(**{"size": 3, argument: value})
+
+
+def test_images_of_another_rank_are_refused_after_the_first_call_too():
+    sensor = GlimpseSensor(size=2)
+    sensor(np.zeros((1, 3, 5, 2)), np.zeros((1, 2)))
+    message = r"one location \(y, x\) for each image.* Received images of shape \(1, 7, 3, 5, 2\)"
+    for make in (np.zeros, lambda shape: keras.Input(batch_shape=shape)):
+        with pytest.raises(ValueError, match=message):
+            sensor(make((1, 7, 3, 5, 2)), make((1, 2)))

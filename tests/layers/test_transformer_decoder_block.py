@@ -1,3 +1,5 @@
+import re
+
 import keras
 import numpy as np
 import pytest
@@ -233,3 +235,30 @@ def test_target_and_source_must_have_one_batch(target):
 def test_masks_that_do_not_fit(name, shape, expected, target, source):
     with pytest.raises(ValueError, match=rf"must have one entry for each position, shape {expected}"):
         built()(target, source, **{name: np.ones(shape, bool)})
+
+
+@pytest.mark.parametrize("is_built", [False, True])
+def test_sequences_of_another_rank_are_refused_with_their_shape(is_built, target, source):
+    for name, tensors in (("target", (target[:, None], source)), ("source", (target, source[0]))):
+        shape = str(tensors[name == "source"].shape)
+        for inputs in (tensors, [keras.Input(batch_shape=tensor.shape) for tensor in tensors]):
+            block = built() if is_built else TransformerDecoderBlock(N, HIDDEN)
+            with pytest.raises(ValueError, match=rf"`{name}` must have 3 axes.* Received shape {re.escape(shape)}"):
+                block(*inputs)
+
+
+def test_the_initializers_are_those_of_every_projection_and_of_the_feed_forward_network(target, source):
+    block = TransformerDecoderBlock(
+        N, HIDDEN, normalize_first=True, kernel_initializer="zeros", bias_initializer=keras.initializers.Constant(0.5)
+    )
+    # Without kernels all three updates are their last bias.
+    np.testing.assert_allclose(block(target, source), target + 0.5 + 0.5 + 0.5, atol=FLOAT32)
+
+
+def test_the_epsilon_is_added_to_the_variance(target, source):
+    block = TransformerDecoderBlock(N, HIDDEN, layer_norm_epsilon=0.5, kernel_initializer="zeros")
+    expected = target
+    for _ in range(3):
+        deviation = np.sqrt(expected.var(axis=-1, keepdims=True) + 0.5)
+        expected = (expected - expected.mean(axis=-1, keepdims=True)) / deviation
+    np.testing.assert_allclose(block(target, source), expected, atol=FLOAT32)

@@ -1,3 +1,5 @@
+import re
+
 import keras
 import numpy as np
 import pytest
@@ -158,8 +160,56 @@ def test_bad_arguments(arguments, error, message):
         TransformerEncoderBlock(**{"num_heads": N, "intermediate_dim": HIDDEN, **arguments})
 
 
-def test_inputs_need_three_axes_and_a_known_width():
-    with pytest.raises(ValueError, match=r"`inputs` must have at least 3 axes, `\(B, T, D\)`. Received shape \(5, 6\)"):
-        TransformerEncoderBlock(N, HIDDEN)(normal(T, D))
+@pytest.mark.parametrize("shape", [(T, D), (B, 4, T, D)])
+@pytest.mark.parametrize("is_built", [False, True])
+def test_inputs_of_another_rank_are_refused_with_their_shape(shape, is_built):
+    block = built() if is_built else TransformerEncoderBlock(N, HIDDEN)
+    message = rf"`inputs` must have 3 axes, `\(B, length, features\)`\. Received shape {re.escape(str(shape))}"
+    for inputs in (normal(*shape), keras.Input(batch_shape=shape)):
+        with pytest.raises(ValueError, match=message):
+            block(inputs)
+        with pytest.raises(ValueError, match=message):
+            block(inputs, return_attention_scores=True)
+
+
+def test_the_width_must_be_known():
     with pytest.raises(ValueError, match=r"`inputs` must have a known last axis.* \(None, 5, None\)"):
         TransformerEncoderBlock(N, HIDDEN)(keras.Input((5, None)))
+
+
+# === Initializers and epsilon ===
+
+
+def test_the_initializers_are_those_of_every_projection_and_of_the_feed_forward_network(inputs):
+    block = TransformerEncoderBlock(
+        N, HIDDEN, normalize_first=True, kernel_initializer="zeros", bias_initializer=keras.initializers.Constant(0.5)
+    )
+    # Without kernels both updates are their last bias.
+    np.testing.assert_allclose(block(inputs), inputs + 0.5 + 0.5, atol=FLOAT32)
+
+
+def test_the_epsilon_is_added_to_the_variance(inputs):
+    block = TransformerEncoderBlock(N, HIDDEN, layer_norm_epsilon=0.5, kernel_initializer="zeros")
+    expected = inputs
+    for _ in range(2):
+        deviation = np.sqrt(expected.var(axis=-1, keepdims=True) + 0.5)
+        expected = (expected - expected.mean(axis=-1, keepdims=True)) / deviation
+    np.testing.assert_allclose(block(inputs), expected, atol=FLOAT32)
+
+
+def test_one_initializer_gives_every_kernel_numbers_of_its_own():
+    block = TransformerEncoderBlock(N, HIDDEN, kernel_initializer=keras.initializers.RandomNormal())
+    block.build((B, T, D))
+    kernels = [weight for weight in block.weights if weight.name == "kernel" and tuple(weight.shape) == (D, N, D // N)]
+    assert len(kernels) == 3
+    assert np.abs(to_numpy(kernels[0].value) - to_numpy(kernels[1].value)).min() > 0
+
+
+def test_initializers_and_epsilon_come_back_from_the_config():
+    block = TransformerEncoderBlock(
+        N, HIDDEN, layer_norm_epsilon=0.25, kernel_initializer=keras.initializers.Constant(0.5)
+    )
+    config = TransformerEncoderBlock.from_config(block.get_config()).get_config()
+    assert config["layer_norm_epsilon"] == 0.25
+    assert config["kernel_initializer"]["config"] == {"value": 0.5}
+    assert config["bias_initializer"] == "zeros"
