@@ -10,11 +10,7 @@ import time
 BEGAN = time.monotonic()  # before TensorFlow is imported, which takes a while
 
 from argument_types import positive_integer
-from quiet import quiet_loggers  # TensorFlow's first import
-
-# isort: split
-
-import keras_attention  # noqa: F401 (before Keras: it says which backends there are)
+from quiet import quiet_loggers  # before Keras
 
 # isort: split
 

@@ -62,6 +62,8 @@ def main(argv=None):
 
 
 def train(task, arguments, output, parser):
+    output.mkdir(parents=True, exist_ok=True)
+
     # === Data ===
     with in_words():
         if arguments.data:

@@ -86,13 +86,29 @@ def read(task, path):
 
 def splits_of_file(task, path):
     """The splits of a file, of whose examples every tenth validates and every tenth tests, and the numbers of points."""
-    examples = [in_order(task, example) for example in read(task, path)]
+    examples = read(task, path)
+    for number, example in enumerate(examples, start=1):
+        if not is_answer(task, example):
+            raise ValueError(
+                f"{path}, example {number}: {example['indices'].tolist()} is no answer that --task asks for, one of the "
+                f"kind {task.constraint!r}."
+            )
+    examples = [in_order(task, example) for example in examples]
     if len(examples) < 10:
         raise ValueError(f"{path} must have 10 examples or more. Received {len(examples)}.")
     parts = {"test": examples[::10], "validation": examples[1::10]}
     parts["train"] = [example for number, example in enumerate(examples) if number % 10 > 1]
     sizes = [len(example["points"]) for example in examples]
     return {name: data.point_dataset(part) for name, part in parts.items()}, range(min(sizes), max(sizes) + 1)
+
+
+def is_answer(task, example):
+    """Whether the model can be asked to write this answer."""
+    count, indices = len(example["points"]), example["indices"]
+    if task.constraint == "triangles":
+        return len(indices) % 3 == 0
+    is_complete = task.constraint != "permutation" or len(indices) == count
+    return is_complete and len(set(indices.tolist())) == len(indices)
 
 
 def in_order(task, example):

@@ -46,6 +46,9 @@ def data_in(folder):
 
 
 with without_noise():
+    import keras_attention  # noqa: F401 (before Keras: it says which backends there are)
+
+    # isort: split
     import tensorflow
 
 

@@ -22,6 +22,8 @@ import translate_text
 import tsp_reinforce
 from integration.example_runs import refusal
 
+from keras_attention.data import convex_hulls, write_points
+
 BACKEND = keras.backend.backend()
 tensorflow_only = pytest.mark.skipif(BACKEND != "tensorflow", reason="the examples read and export with TensorFlow")
 
@@ -98,10 +100,53 @@ def test_examples_of_a_file_are_written_as_those_of_the_data_set(task, points, i
 
 
 @tensorflow_only
+def test_of_the_examples_of_a_file_a_fifth_is_for_the_tests(tmp_path):
+    hull = pointer_tasks.TASKS["hull"]
+    sizes, rng = [3] * 10 + [7] * 10, np.random.default_rng(1)
+    points = [rng.random((size, 2), "float32") for size in sizes]
+    examples = [{"points": each, "indices": convex_hulls(each[None])[0]} for each in points]
+    write_points(tmp_path / "hulls.txt", examples)
+    splits, points = pointer_tasks.splits_of_file(hull, tmp_path / "hulls.txt")
+    assert {name: len(split) for name, split in splits.items()} == {"train": 16, "validation": 2, "test": 2}
+    assert points == range(3, 8)
+
+
+@tensorflow_only
+@pytest.mark.parametrize(
+    "task, count, words",
+    [
+        (
+            "tsp",
+            10,
+            r"hulls.txt, example 1: [1, 2, 3] is no answer that --task asks for, one of the kind 'permutation'",
+        ),
+        ("hull", 7, "hulls.txt must have 10 examples or more. Received 7."),
+        ("hull", 0, "hulls.txt has no example."),
+    ],
+)
+def test_a_file_that_cannot_be_learned_is_refused(task, count, words, tmp_path):
+    points = np.array([[0, 0], [1, 0], [0, 1], [0.2, 0.2]], "float32")
+    path = tmp_path / "hulls.txt"
+    write_points(path, [{"points": points, "indices": np.array([1, 2, 3])}] * count)
+    assert words in refusal(pointer_geometry.main, "--task", task, "--data", path, "--output", tmp_path)
+
+
+def run_apart(**variables):
+    """The example in a process of its own, with environment variables."""
+    environment = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"} | variables
+    command = [sys.executable, pathlib.Path(translate_text.__file__)]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+
+
+@tensorflow_only
+def test_an_unknown_backend_is_named():
+    result = run_apart(KERAS_BACKEND="nonsense")
+    assert "Unknown Keras backend: 'nonsense'. keras_attention runs on" in result.stderr.splitlines()[-1]
+
+
+@tensorflow_only
 def test_nothing_of_tensorflow_stands_before_the_words():
-    example = pathlib.Path(translate_text.__file__)
-    environment = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
-    result = subprocess.run([sys.executable, example], capture_output=True, text=True, env=environment, check=False)
+    result = run_apart()
     assert result.returncode == 2
     devices, usage, *_ = result.stderr.splitlines()
     assert devices.startswith("Devices: ")

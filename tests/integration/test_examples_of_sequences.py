@@ -62,6 +62,16 @@ def test_pointer_geometry_goes_from_points_to_served_answers_and_reads_files(tmp
     assert "points.txt, greedy: accuracy" in printed and "2 examples" in printed
 
 
+def test_pointer_geometry_learns_from_a_file(tmp_path):
+    path = tmp_path / "numbers.txt"
+    path.write_text("0.3 0.1 0.2 output 2 3 1 \n" * 10, encoding="utf-8")
+    options = ("--encoder", "transformer", "--hidden-dim", 8, "--batch-size", 8, "--output", tmp_path)
+    printed = run(pointer_geometry.main, "--task", "sort", "--data", path, *options)
+    assert "8 examples, 1 steps" in printed
+    assert re.search(r"^3 points, beam 5: accuracy .*; 1 examples$", printed, flags=re.MULTILINE)
+    assert (tmp_path / "sort" / "model.keras").is_file()
+
+
 def test_tsp_reinforce_goes_from_points_without_labels_to_served_tours(tmp_path):
     printed = run(tsp_reinforce.main, "--smoke", "--points", "5", "--output", tmp_path)
     assert os.listdir(tmp_path) == ["smoke"]

@@ -1,7 +1,9 @@
 """`translate_text.py` goes on where it was interrupted, and takes no other run for the one that it finds."""
 
 import functools
+import json
 import shutil
+import zipfile
 
 import keras
 import numpy as np
@@ -83,6 +85,12 @@ def test_a_finished_run_says_that_there_is_nothing_to_do(text, copy, finished):
 def test_a_finished_run_takes_more_epochs(text, copy):
     assert "Goes on after epoch 2." in run(translate_text.main, *arguments(text, copy, epochs=3))
     assert (copy / "checkpoints" / "epoch_0003.weights.h5").is_file()
+
+
+def test_the_loss_has_the_label_smoothing_of_the_paper(finished):
+    with zipfile.ZipFile(finished[0] / "model.keras") as file:
+        config = json.loads(file.read("config.json"))
+    assert config["compile_config"]["loss"]["config"]["label_smoothing"] == 0.1
 
 
 def test_mended_data_are_another_run(text, copy, tmp_path):
