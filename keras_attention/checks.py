@@ -7,11 +7,11 @@ LOST = 1e-3  # share of the extent of some points that may be lost by rounding
 
 
 def shortened(value, longest=LONGEST):
-    """A value as a message can hold it, whatever its size: `"0.123...(50000000 characters)...456"`"""
+    """A value as a message can hold it, whatever its size: `"[1, 2, 3 ... (50000000 characters) ... 6, 7]"`"""
     text = value if isinstance(value, str) else repr(value)
     if len(text) <= longest:
         return text
-    return f"{text[: longest // 2]}...({len(text)} characters)...{text[-(longest // 4) :]}"
+    return f"{text[: longest // 2]} ... ({len(text)} characters) ... {text[-(longest // 4) :]}"
 
 
 def check_digits(points, place):

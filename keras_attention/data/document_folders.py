@@ -2,9 +2,13 @@
 
 import pathlib
 import zipfile
+import zlib
 from typing import NamedTuple
 
 import numpy as np
+
+from keras_attention.checks import shortened
+from keras_attention.data.files import check_growth, text_of
 
 
 class Documents(NamedTuple):
@@ -22,6 +26,9 @@ class Documents(NamedTuple):
     class_names: list
     names: list
 
+    def __repr__(self):
+        return f"Documents({len(self.texts)} texts of the classes {shortened(self.class_names)})"
+
     def take(self, rows):
         """The documents at these positions, or where these booleans `(N,)` are True: `documents.take(labels == 1)`"""
         rows = np.arange(len(self.texts))[np.asarray(rows)]
@@ -38,7 +45,7 @@ def load_documents(path, encoding="utf-8"):
     Args:
         path: Folder, or file that ends with `.zip`, whose folders are the classes; one folder around them may be there.
             Read are the files in them that end with `.txt`, by their names; hidden ones are passed over.
-        encoding: String, that of all files.
+        encoding: String, that of all files. A byte order mark is dropped, and every line ends with `"\\n"`.
 
     Returns:
         `Documents`, classes and files in alphabetic order.
@@ -46,18 +53,29 @@ def load_documents(path, encoding="utf-8"):
     Raises:
         FileNotFoundError: There is no such folder or file.
         ValueError: There are not two class folders, one has no text, a file has another encoding, or the zip file is
-            damaged.
+            damaged, encrypted, or made to fill the memory.
     """
     path = pathlib.Path(path)
     if path.suffix == ".zip" and path.is_file():
         try:
             with zipfile.ZipFile(path) as archive:
+                check_archive(path, archive.infolist())
                 return read_class_folders(path, zipfile.Path(archive), encoding)
-        except zipfile.BadZipFile as error:
+        except (zipfile.BadZipFile, zlib.error, EOFError) as error:
             raise ValueError(f"{path} is not a whole zip file ({error}). Copy it again.") from error
+        except NotImplementedError as error:
+            raise ValueError(
+                f"{path} is packed in a way that Python cannot read ({error}). Pack it as usual."
+            ) from error
     if not path.is_dir():
         raise FileNotFoundError(f"There is no folder {path}. Pass one of class folders, or a zip file of them.")
     return read_class_folders(path, path, encoding)
+
+
+def check_archive(path, entries):
+    if any(entry.flag_bits & 1 for entry in entries):
+        raise ValueError(f"{path} is encrypted. Unpack it with its password and pass the folder.")
+    check_growth(path, sum(entry.file_size for entry in entries))
 
 
 def read_class_folders(path, root, encoding):
@@ -75,7 +93,7 @@ def read_class_folders(path, root, encoding):
         if not files:
             raise ValueError(f"Each class folder of {path} must have a .txt file. Received none in {folder.name!r}.")
         for file in files:
-            texts.append(decoded(file, encoding))
+            texts.append(text_of(file.read_bytes(), file, encoding))
             labels.append(label)
             names.append(file.name)
     return Documents(texts, np.array(labels, "int32"), [folder.name for folder in folders], names)
@@ -84,13 +102,3 @@ def read_class_folders(path, root, encoding):
 def visible(entries):
     """In alphabetic order, without `.git`, `__MACOSX` and such."""
     return sorted((each for each in entries if not each.name.startswith((".", "__"))), key=lambda each: each.name)
-
-
-def decoded(file, encoding):
-    try:
-        return file.read_bytes().decode(encoding)
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{file} must be in {encoding}. Received bytes that are not: {error}. Pass its `encoding`, such as "
-            '"latin-1", or write the file again.'
-        ) from error

@@ -5,12 +5,17 @@ Letters in shapes: P paragraphs, L sentences (lines), W words of a sentence.
 
 import tensorflow as tf
 
+from keras_attention.checks import shortened
+from keras_attention.data.files import load_json, save_json
 from keras_attention.data.pairs import check_size, check_tokenizer
-from keras_attention.data.text import as_texts
+from keras_attention.data.subwords import SubwordTokenizer
+from keras_attention.data.text import CharacterTokenizer, as_texts
+from keras_attention.data.words import WordTokenizer
 
 SENTENCE_END = r"""[.!?]+["'”’)\]]*[\s\p{Z}]+|[\r\n]+"""
 PARAGRAPH_END = r"\n[\s\p{Z}]*\n"
 LEVELS = ("word", "sentence", "paragraph")
+SAVED = {kind.__name__: kind for kind in (CharacterTokenizer, SubwordTokenizer, WordTokenizer)}  # which a file may hold
 SEPARATOR = "\x1e"  # the control character "record separator"
 
 
@@ -82,6 +87,35 @@ class DocumentTokenizer(tf.Module):
         """The tokens that `tokenize` gives the ids of: the words of the text where the tokeniser can `split`."""
         return self._nested(texts, getattr(self.tokenizer, "split", self._token_strings))
 
+    def save(self, path):
+        """Write the levels, the limits and the tokeniser of sentences into one file of JSON, whole or not at all."""
+        if SAVED.get(type(self.tokenizer).__name__) is not type(self.tokenizer):
+            raise TypeError(
+                f"The tokeniser of sentences must be one of {[*SAVED]} to be saved. Received a "
+                f"{type(self.tokenizer).__name__}. Save it by itself, and make the `DocumentTokenizer` around it again."
+            )
+        save_json(path, self)
+
+    @classmethod
+    def load(cls, path):
+        """Read the file that `save` wrote."""
+        return load_json(path, cls)
+
+    def saved(self):
+        sentences = {"tokenizer": type(self.tokenizer).__name__, **self.tokenizer.saved()}
+        limits = {f"max_{level}s": limit for level, limit in self._limits().items()}
+        return {"levels": self.levels, **limits, "sentence_end": self.sentence_end, "sentences": sentences}
+
+    @classmethod
+    def from_saved(cls, content):
+        sentences = SAVED[content["sentences"]["tokenizer"]].from_saved(content["sentences"])
+        options = ("levels", *(f"max_{level}s" for level in LEVELS), "sentence_end")
+        return cls(sentences, **{name: content[name] for name in options})
+
+    def __repr__(self):
+        limits = "".join(f", max_{level}s={limit}" for level, limit in self._limits().items() if limit is not None)
+        return f"DocumentTokenizer({self.tokenizer!r}, levels={self.levels}{limits})"
+
     def _token_strings(self, texts):
         ids = self.tokenizer.tokenize(texts)
         return ids.with_flat_values(self.tokenizer.token_strings(ids.flat_values))
@@ -137,7 +171,7 @@ def check_pattern(pattern):
         tf.strings.regex_replace([""], pattern, "")
     except (tf.errors.InvalidArgumentError, TypeError, ValueError) as error:
         raise ValueError(
-            f"`sentence_end` must be a regular expression as RE2 reads it. Received {pattern!r}: {error}. RE2 has no "
+            f"`sentence_end` must be a regular expression as RE2 reads it. Received {shortened(pattern, 400)}. RE2 has no "
             "look-ahead and no references back."
         ) from error
     if tf.strings.regex_full_match("", pattern):

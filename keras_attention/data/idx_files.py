@@ -1,13 +1,16 @@
 """IDX files, the format of MNIST: one array of numbers, plain or gzip."""
 
-import gzip
+import math
 import pathlib
-import zlib
 
 import numpy as np
 
+from keras_attention.checks import shortened
+from keras_attention.data.files import check_growth, opened, whole_gzip
+
 # The third byte of a file names the type of its numbers, most significant byte first.
 TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
+LARGEST_RANK = 8
 
 
 def read_idx(path):
@@ -23,36 +26,37 @@ def read_idx(path):
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It is no IDX file, has fewer or more numbers than its header says, or is a damaged gzip file.
+        ValueError: It is no IDX file, has fewer or more numbers than its header says, or is a gzip file that is
+            damaged or made to fill the memory.
 
     References:
         LeCun, Cortes and Burges, "The MNIST database of handwritten digits", section "File formats".
     """
     path = pathlib.Path(path)
-    content = read_bytes(path)
-    if len(content) < 4 or content[:2] != b"\0\0" or content[2] not in TYPES:
+    with opened(path) as file, whole_gzip(path):
+        head = file.read(4)
+        if len(head) < 4 or head[:2] != b"\0\0" or head[2] not in TYPES or head[3] > LARGEST_RANK:
+            raise ValueError(
+                f"{path} is no IDX file: it must begin with two zeros, a type of {', '.join(map(hex, TYPES))}, and the number "
+                f"of axes. Received the bytes {head.hex(' ') or 'of an empty file'}. Pass a file such as "
+                "train-images-idx3-ubyte.gz."
+            )
+        dtype, lengths = np.dtype(TYPES[head[2]]), file.read(4 * head[3])
+        shape = tuple(np.frombuffer(lengths, ">u4").tolist()) if len(lengths) == 4 * head[3] else ()
+        size = dtype.itemsize * math.prod(shape)
+        numbers = content_of(file, path, size)
+    received = len(head) + len(lengths) + len(numbers)
+    expected = len(head) + 4 * head[3] + size
+    if received != expected:
         raise ValueError(
-            f"{path} is no IDX file: it must begin with two zeros and a type of {', '.join(map(hex, TYPES))}. Received "
-            f"the bytes {content[:4].hex(' ') or 'of an empty file'}. Pass a file such as train-images-idx3-ubyte.gz."
+            f"{path} must have {expected} bytes for numbers of shape {shortened(shape)}, as its header says. Received "
+            f"{received} bytes{' or more' if received > expected else ''}. Copy the file again."
         )
-    dtype, rank = np.dtype(TYPES[content[2]]), content[3]
-    start = 4 + 4 * rank
-    shape = tuple(np.frombuffer(content[4:start], ">u4").tolist()) if len(content) >= start else ()
-    size = start + dtype.itemsize * int(np.prod(shape, dtype="int64"))
-    if len(content) != size:
-        raise ValueError(
-            f"{path} must have {size} bytes for numbers of shape {shape}, as its header says. Received {len(content)} "
-            "bytes. Copy the file again."
-        )
-    return np.frombuffer(content, dtype, offset=start).reshape(shape).astype(dtype.newbyteorder("="))
+    return np.frombuffer(numbers, dtype).reshape(shape).astype(dtype.newbyteorder("="))
 
 
-def read_bytes(path):
-    """The content of a file, decompressed if its name ends with `.gz`."""
-    content = path.read_bytes()
-    if path.suffix != ".gz":
-        return content
-    try:
-        return gzip.decompress(content)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ValueError(f"{path} is not a whole gzip file ({error}). Copy or compress it again.") from error
+def content_of(file, path, size):
+    """As many bytes as the header says and one more, if there is one. A small file that says it is huge is not believed."""
+    if path.suffix == ".gz":
+        check_growth(path, size)
+    return file.read(min(size, path.stat().st_size if path.suffix != ".gz" else size) + 1)

@@ -4,9 +4,11 @@ import math
 import numbers
 import random
 
+import numpy as np
 import tensorflow as tf
 
-from keras_attention.data.text import TEXTS_AT_ONCE, Tokenizer
+from keras_attention.checks import shortened
+from keras_attention.data.text import TEXTS_AT_ONCE, Tokenizer, as_texts
 from keras_attention.tokens import END, START
 
 BATCHES_IN_POOL = 32
@@ -33,7 +35,8 @@ def training_batches(
     shuffled.
 
     Args:
-        pairs: Finite `tf.data.Dataset` of two strings, `(source text, target text)`.
+        pairs: Finite `tf.data.Dataset` of two strings, `(source text, target text)`, or a list of such pairs in memory:
+            of two lists pass `zip(sources, targets)`.
         source_tokenizer: `Tokenizer` of the source texts.
         target_tokenizer: `Tokenizer` of the target texts; it may be the same.
         batch_size: Integer B, number of pairs in a batch; one batch of an epoch may have fewer.
@@ -50,7 +53,7 @@ def training_batches(
         Pairs with an empty side are left out.
 
     Raises:
-        TypeError: `pairs` is not a data set of two strings, or a tokeniser lacks the methods of one.
+        TypeError: `pairs` is neither a data set nor an iterable of two strings, or a tokeniser lacks the methods of one.
         ValueError: A size or a length is not a positive integer, the pairs never end, or none is left.
     """
     check_epoch(epoch)
@@ -99,6 +102,7 @@ def evaluation_batches(
 
 def read_tokens(pairs, source_tokenizer, target_tokenizer, batch_size, max_source_length, max_target_length):
     """`("abc", "xy"), ("", "z"), ("a", "z")`  ->  `[[4, 5, 6], [4]]`, `[[4, 5], [6]]`, two ragged tensors"""
+    pairs = pairs if isinstance(pairs, tf.data.Dataset) else pairs_in_memory(pairs)
     check_pairs(pairs)
     check_tokenizer("source_tokenizer", source_tokenizer)
     check_tokenizer("target_tokenizer", target_tokenizer)
@@ -149,8 +153,23 @@ def pad_rows(batches, source, target):
     return batches.map(pad, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
 
 
+def pairs_in_memory(pairs):
+    """`[("abc", "xy"), ("a", "z")]`  ->  a data set of the same"""
+    sides = [], []
+    for number, pair in enumerate(pairs):
+        is_pair = isinstance(pair, tuple | list | np.ndarray) and len(pair) == 2
+        if not is_pair or not all(isinstance(text, str | bytes) for text in pair):
+            raise TypeError(
+                "`pairs` must be a `tf.data.Dataset` or a list of two strings each, (source text, target text). Received "
+                f"{shortened(pair)} at position {number}. Of two lists pass `zip(sources, targets)`."
+            )
+        for side, text in zip(sides, pair, strict=True):
+            side.append(text)
+    return tf.data.Dataset.from_tensor_slices(tuple(as_texts(side) for side in sides))
+
+
 def check_pairs(pairs):
-    spec = getattr(pairs, "element_spec", None)
+    spec = pairs.element_spec
     is_pair = isinstance(spec, tuple) and len(spec) == 2
     if not is_pair or any(tf.TensorSpec(each.shape, each.dtype) != tf.TensorSpec((), tf.string) for each in spec):
         raise TypeError(

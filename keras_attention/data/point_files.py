@@ -13,8 +13,8 @@ import pathlib
 
 import numpy as np
 
-from keras_attention.checks import check_digits
-from keras_attention.data.builders.parallel_text.lines import read_lines
+from keras_attention.checks import check_digits, shortened
+from keras_attention.data.files import read_lines
 from keras_attention.data.pairs import check_size
 
 
@@ -100,7 +100,7 @@ def parse(fields, closed, width):
     if "output" not in fields:
         raise ValueError(
             'the word "output" must stand between the coordinates and the indices. Received '
-            f'{len(fields)} fields without it, the last one "{fields[-1]}". Write `x1 y1 x2 y2 ... output i j ...`.'
+            f'{len(fields)} fields without it, the last one "{shortened(fields[-1])}". Write `x1 y1 x2 y2 ... output i j ...`.'
         )
     middle = fields.index("output")
     points = parse_points(fields[:middle], width)
@@ -117,7 +117,7 @@ def parse_points(fields, width):
     try:
         coordinates = np.array(list(map(float, fields)))
     except ValueError as error:
-        raise ValueError(f"a coordinate must be a number; {error}. Write it such as 0.25.") from error
+        raise ValueError(f"a coordinate must be a number; {shortened(str(error))}. Write it such as 0.25.") from error
     return finite(coordinates.reshape(-1, width))
 
 
@@ -126,12 +126,12 @@ def parse_indices(fields, number_of_points, closed):
     try:
         indices = list(map(int, fields))
     except ValueError as error:
-        raise ValueError(f"an index must be a whole number; {error}. Write it such as 3.") from error
+        raise ValueError(f"an index must be a whole number; {shortened(str(error))}. Write it such as 3.") from error
     if closed:
         if len(indices) < 2 or indices[0] != indices[-1]:
             raise ValueError(
                 "a hull or a tour must end with the index it starts with. Received the indices "
-                f"{shown(indices)}. Repeat the first one, or read triangulations and sorting with `closed=False`."
+                f"{shortened(indices)}. Repeat the first one, or read triangulations and sorting with `closed=False`."
             )
         indices.pop()
     check_indices(indices, number_of_points, closed)
@@ -174,11 +174,5 @@ def check_indices(indices, number_of_points, closed):
     if (closed and not indices) or any(not 1 <= index <= number_of_points for index in indices):
         raise ValueError(
             f"there must be {'one index or more, each' if closed else 'indices'} from 1 to {number_of_points}, the number "
-            f"of points. Received the indices {shown(indices)}. Count positions from 1."
+            f"of points. Received the indices {shortened(indices)}. Count positions from 1."
         )
-
-
-def shown(indices):
-    """A list as a message can hold it: `[1, 2, 3]`  ->  `"[1, 2, 3]"`"""
-    text = str(indices)
-    return text if len(text) <= 100 else f"{text[:60]} ... {text[-30:]}"

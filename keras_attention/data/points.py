@@ -6,7 +6,7 @@ Letters in shapes: n points, F coordinates of a point, m indices.
 import numpy as np
 import tensorflow as tf
 
-from keras_attention.checks import LOST, check_digits, lost_digits
+from keras_attention.checks import LOST, check_digits, lost_digits, shortened
 from keras_attention.data.pairs import check_size
 
 NAMES = ("points", "indices")
@@ -160,7 +160,7 @@ def check_example(number, example, width):
     check_digits(points, f"in example {number}")
     if indices.size and not 1 <= indices.min() <= indices.max() <= len(points):
         raise ValueError(
-            f"Indices must be positions of points, from 1 to {len(points)}. Received {indices.tolist()} in example "
+            f"Indices must be positions of points, from 1 to {len(points)}. Received {shortened(indices.tolist())} in example "
             f"{number}. Add 1 to those that count from 0."
         )
 

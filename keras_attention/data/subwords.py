@@ -1,5 +1,6 @@
 """Subword tokeniser: sentencepiece learns the pieces, tensorflow-text cuts text into them inside the graph."""
 
+import base64
 import contextlib
 import hashlib
 import io
@@ -12,7 +13,8 @@ import keras
 import tensorflow as tf
 import tensorflow_text
 
-from keras_attention.data.text import SPECIAL_TOKENS, as_ids, as_texts, is_silent, read_whole, strings, write_whole
+from keras_attention.data.files import read_whole, write_whole
+from keras_attention.data.text import SPECIAL_TOKENS, as_ids, as_texts, is_silent, strings
 from keras_attention.extras import how_to_install
 from keras_attention.tokens import END, PAD, START, UNKNOWN
 
@@ -176,6 +178,16 @@ class SubwordTokenizer(tf.Module):
     def load(cls, path):
         """Read the file that `save` wrote."""
         return cls(read_whole(path))
+
+    def saved(self):
+        return {"model": base64.b64encode(self._model).decode()}
+
+    @classmethod
+    def from_saved(cls, content):
+        return cls(base64.b64decode(content["model"], validate=True))
+
+    def __repr__(self):
+        return f"SubwordTokenizer(vocabulary_size={self.vocabulary_size})"
 
 
 def loaded(model):

@@ -1,14 +1,13 @@
 """Tokenisers: objects that turn text into ids and ids into text, alone, in a data pipeline and in a SavedModel."""
 
 import collections
-import json
-import os
-import pathlib
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 import tensorflow as tf
 
+from keras_attention.checks import shortened
+from keras_attention.data.files import load_json, save_json
 from keras_attention.tokens import END, PAD, START, UNKNOWN
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
@@ -49,16 +48,20 @@ class Tokenizer(Protocol):
 class TableTokenizer(tf.Module):
     """What `CharacterTokenizer` and `WordTokenizer` share: tokens in a table, and a JSON file of them.
 
+    `spellings` has for each token the strings of a text that stand for it, by default the token alone.
+
     A subclass writes `tokenize`, `detokenize`, `saved()`, which gives what `save` writes, and the class method
     `from_saved(content)`, which reads that.
     """
 
-    def __init__(self, tokens, name=None):
+    def __init__(self, tokens, spellings=None, name=None):
         super().__init__(name=name)
         self._tokens = tf.constant([*SPECIAL_TOKENS.values(), *tokens])  # (V,)
-        ids = tf.range(len(SPECIAL_TOKENS), self.vocabulary_size, dtype=tf.int32)
+        spellings = [[token] for token in tokens] if spellings is None else spellings
+        ids = {spelling: number for number, each in enumerate(spellings, len(SPECIAL_TOKENS)) for spelling in each}
         self._table = tf.lookup.StaticHashTable(
-            tf.lookup.KeyValueTensorInitializer(tf.constant(tokens), ids), default_value=UNKNOWN
+            tf.lookup.KeyValueTensorInitializer(tf.constant([*ids]), tf.constant([*ids.values()], tf.int32)),
+            default_value=UNKNOWN,
         )
 
     @property
@@ -74,22 +77,15 @@ class TableTokenizer(tf.Module):
 
     def save(self, path):
         """Write the tokens as JSON, whole or not at all."""
-        content = {"tokenizer": type(self).__name__, **self.saved()}
-        write_whole(path, (json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode())
+        save_json(path, self)
 
     @classmethod
     def load(cls, path):
         """Read the file that `save` wrote."""
-        saved = read_whole(path)
-        try:
-            content = json.loads(saved.decode())
-            if content["tokenizer"] != cls.__name__:
-                raise ValueError(f"it is of a {content['tokenizer']}")
-            return cls.from_saved(content)
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(
-                f"{path} is not a file that `{cls.__name__}.save` wrote: {error}. Train and save a tokeniser again."
-            ) from error
+        return load_json(path, cls)
+
+    def __repr__(self):
+        return f"{type(self).__name__}(vocabulary_size={self.vocabulary_size})"
 
 
 class CharacterTokenizer(TableTokenizer):
@@ -186,13 +182,24 @@ def strings(texts):
             if not isinstance(text, (str, bytes)):
                 raise TypeError(
                     "`texts` must hold strings, bytes, or tensors and arrays of them. Received a "
-                    f"{type(text).__name__}: {text!r}. Map a data set to its texts first."
+                    f"{type(text).__name__}: {shortened(text)}. Map a data set to its texts first."
                 )
-            yield text if isinstance(text, str) else text.decode("utf-8", "replace")
+            yield valid(text) if isinstance(text, str) else text.decode("utf-8", "replace")
+
+
+def valid(text):
+    """A string that UTF-8 can write: `"a\\ud800b"` becomes `"a\N{REPLACEMENT CHARACTER}b"`, as bytes do that are not UTF-8.
+
+    Half a surrogate pair comes from JSON that was cut in the middle of an emoji, or from file names.
+    """
+    is_whole = not isinstance(text, str) or text.isascii()
+    return text if is_whole else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def as_texts(texts):
     """A batch of strings `(B,)` as a tensor."""
+    if not tf.is_tensor(texts):
+        texts = np.frompyfunc(valid, 1, 1)(np.asarray(texts, dtype=object))
     texts = tf.convert_to_tensor(texts, tf.string)
     if texts.shape.rank not in (None, 1):
         raise ValueError(
@@ -219,35 +226,16 @@ def is_silent(ids):
     return ended | (ids == PAD) | (ids == START)
 
 
-def read_whole(path):
-    """The bytes that `write_whole` wrote."""
-    path = pathlib.Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no tokeniser file at {path}. Write it with `tokenizer.save` first.")
-    return path.read_bytes()
-
-
-def write_whole(path, content):
-    """Writes bytes beside the file and then moves them to its place."""
-    path = pathlib.Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
-    try:
-        partial.write_bytes(content)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
 def check_characters(characters):
     """`["a", "b"]` passes; `[]`, `["ab"]`, `["a", "a"]` and `["�"]` do not."""
     if not characters:
         raise ValueError("A tokeniser needs at least one character. Received none. Train on texts that are not empty.")
     seen = {REPLACEMENT}
     for character in characters:
-        if not isinstance(character, str) or len(character) != 1 or character in seen:
+        if not isinstance(character, str) or len(character) != 1 or valid(character) in seen:
             raise ValueError(
                 f"`characters` must be single characters, each there once, without {REPLACEMENT!r} (the unknown one). "
-                f"Received {character!r} among {len(characters)}. `CharacterTokenizer.train(texts)` collects them."
+                f"Received {shortened(repr(character))} among {len(characters)}. `CharacterTokenizer.train(texts)` collects "
+                "them."
             )
         seen.add(character)

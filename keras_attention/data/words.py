@@ -2,9 +2,11 @@
 
 import collections
 import itertools
+import unicodedata
 
 import tensorflow as tf
 
+from keras_attention.checks import shortened
 from keras_attention.data.text import (
     REPLACEMENT,
     SPECIAL_TOKENS,
@@ -18,8 +20,18 @@ from keras_attention.data.text import (
     strings,
 )
 
+# What belongs to the character before it (Unicode, UAX #29, rule WB4): marks, skin tones, and characters without a form but
+# the space without width. After a joiner also the next symbol does (WB3c).
+ATTACHED = r"(?:[\p{M}\x{1F3FB}-\x{1F3FF}]|[^\P{Cf}\x{200B}])"
+WORD = rf"[\p{{L}}\p{{M}}\p{{N}}](?:[\p{{L}}\p{{N}}]|{ATTACHED})*"
+APOSTROPHE = rf"['’]{ATTACHED}*"
+MARK = rf"[^\s\p{{Z}}\p{{C}}](?:{ATTACHED}*\x{{200D}}\p{{S}})*{ATTACHED}*"
+
 # A word, or one mark; or what stands between them: white space, control characters and characters without a form.
-TOKEN_OR_SPACE = r"([\p{L}\p{M}\p{N}]+(?:['’][\p{L}\p{M}\p{N}]+)*|[^\s\p{Z}\p{C}])|[\s\p{Z}\p{C}]+"
+TOKEN_OR_SPACE = {
+    1: r"([\p{L}\p{M}\p{N}]+(?:['’][\p{L}\p{M}\p{N}]+)*|[^\s\p{Z}\p{C}])|[\s\p{Z}\p{C}]+",
+    2: rf"({WORD}(?:{APOSTROPHE}{WORD})*|{MARK})|[\s\p{{Z}}\p{{C}}]+",
+}
 
 
 class WordTokenizer(TableTokenizer):
@@ -27,14 +39,18 @@ class WordTokenizer(TableTokenizer):
 
     A word is a run of letters and digits of any script, with apostrophes between them (`don't`); every other character
     that can be seen is a token of its own: `"Well-kept: 3.5!"` has `well - kept : 3 . 5 !`. White space and control
-    characters part tokens and are lost. Words that are not in the vocabulary become unknown, as do bytes that are not
-    UTF-8. A script that writes no spaces, such as Chinese or Thai, needs a `SubwordTokenizer`.
+    characters part tokens and are lost. Characters without a form, such as the soft hyphen, the joiners of Persian, Sinhala
+    and emoji, and variation selectors, stay within the word or mark that they follow, as Unicode says (UAX #29). Words that
+    are not in the vocabulary become unknown, as do bytes that are not UTF-8. A letter with its accent is the same word as
+    one character and as two. A script that writes no spaces, such as Chinese or Thai, needs a `SubwordTokenizer`.
 
     The work is done by operations of TensorFlow itself, so a server needs nothing else.
 
     Args:
         words: Iterable of different words and marks, in lower case if `lowercase`. The first one has id 4.
         lowercase: Boolean, whether texts are put into lower case.
+        rules: 2; or 1, as files of version 0.1 load, which cuts at characters without a form and takes a letter and its
+            accent as they are written, so that models trained with such a file read the ids that they know.
 
     Attributes:
         vocabulary: List of strings; entry `i` is the token with id `i`. The first four are `"[PAD]"`, `"[START]"`,
@@ -42,7 +58,7 @@ class WordTokenizer(TableTokenizer):
         vocabulary_size: Integer, length of `vocabulary`.
 
     Raises:
-        ValueError: `words` is empty, or an entry is there twice or is nothing that `split` can give.
+        ValueError: `words` is empty, or an entry is there twice or is nothing that `split` can give, or unknown rules.
 
     Example:
         >>> tokenizer = WordTokenizer.train(["It isn't bad.", "Not bad."])
@@ -54,11 +70,16 @@ class WordTokenizer(TableTokenizer):
         [b'not bad .']
     """
 
-    def __init__(self, words, lowercase=True, name=None):
+    def __init__(self, words, lowercase=True, name=None, rules=2):
         words = list(words)
-        check_words(words, lowercase)
-        super().__init__(words, name=name)
+        if rules not in TOKEN_OR_SPACE:
+            raise ValueError(
+                f"`rules` must be one of {[*TOKEN_OR_SPACE]}. Received rules={shortened(rules)}. Leave it out."
+            )
+        check_words(words, lowercase, rules)
+        super().__init__(words, None if rules == 1 else [spellings(word) for word in words], name=name)
         self.lowercase = lowercase
+        self.rules = rules
 
     @classmethod
     def train(cls, texts, minimum_count=1, maximum_size=None, lowercase=True):
@@ -77,12 +98,13 @@ class WordTokenizer(TableTokenizer):
         counts = collections.Counter()
         texts = strings(texts)
         while batch := list(itertools.islice(texts, TEXTS_AT_ONCE)):
-            counts.update(word.decode() for word in words_of(batch, lowercase).flat_values.numpy())
+            words = words_of(as_texts(batch), lowercase).flat_values.numpy()
+            counts.update(unicodedata.normalize("NFC", word.decode()) for word in words)
         return cls(most_frequent(counts, minimum_count, maximum_size), lowercase)
 
     def split(self, texts):
         """The words themselves, known or not: `["NOT good.", ""]`  ->  `[["not", "good", "."], []]`"""
-        return words_of(as_texts(texts), self.lowercase)
+        return words_of(as_texts(texts), self.lowercase, self.rules)
 
     def tokenize(self, texts):
         words = self.split(texts)  # (B, None)
@@ -95,32 +117,53 @@ class WordTokenizer(TableTokenizer):
         return tf.strings.reduce_join(shown, axis=1, separator=" ")
 
     def saved(self):
-        return {"lowercase": self.lowercase, "words": self.vocabulary[len(SPECIAL_TOKENS) :]}
+        words = self.vocabulary[len(SPECIAL_TOKENS) :]
+        return {"rules": self.rules, "lowercase": self.lowercase, "words": words}
 
     @classmethod
     def from_saved(cls, content):
-        return cls(content["words"], content["lowercase"])
+        return cls(content["words"], content["lowercase"], rules=content.get("rules", 1))
+
+    def __repr__(self):
+        return f"WordTokenizer(vocabulary_size={self.vocabulary_size}, lowercase={self.lowercase}, rules={self.rules})"
 
 
-def words_of(texts, lowercase):
+def spellings(word):
+    """The ways in which Unicode lets a text write a word: `"é"`  ->  `["é", "e\\u0301"]`
+
+    Accents are part of their letters, or follow them, all or the last alone, as on Vietnamese keyboards.
+    """
+    composed = unicodedata.normalize("NFC", word)
+    stepwise = "".join(taken_apart(character) for character in composed)
+    return [composed, unicodedata.normalize("NFD", word), stepwise]
+
+
+def taken_apart(character):
+    """`"ế"`  ->  `"ê\\u0301"`"""
+    parts = unicodedata.decomposition(character)
+    return "".join(chr(int(part, 16)) for part in parts.split()) if parts and parts[0] != "<" else character
+
+
+def words_of(texts, lowercase, rules=2):
     """`["It isn't bad.", ""]`, True  ->  `[["it", "isn't", "bad", "."], []]`, a ragged tensor"""
     texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
-    texts = tf.strings.regex_replace(texts, TOKEN_OR_SPACE, r" \1 ")
+    texts = tf.strings.regex_replace(texts, TOKEN_OR_SPACE[rules], r" \1 ")
     # Only now: `lower` ends a text at the control character 0.
     return tf.strings.split(tf.strings.lower(texts, encoding="utf-8") if lowercase else texts)
 
 
-def check_words(words, lowercase):
+def check_words(words, lowercase, rules):
     """`["bad", "."]` passes; `[]`, `["bad", "bad"]`, `["not bad"]`, `["�"]` and, in lower case, `["Bad"]` do not."""
     if not words:
         raise ValueError("A tokeniser needs at least one word. Received none. Train on texts that are not empty.")
     seen = {REPLACEMENT}
-    split = words_of([word if isinstance(word, str) else "" for word in words], lowercase).to_list()
+    split = words_of(as_texts([word if isinstance(word, str) else "" for word in words]), lowercase, rules).to_list()
     for word, tokens in zip(words, split, strict=True):
-        if word in seen or [token.decode() for token in tokens] != [word]:
+        form = unicodedata.normalize("NFC", word) if isinstance(word, str) and rules > 1 else word
+        if form in seen or [token.decode() for token in tokens] != [word]:
             raise ValueError(
                 f"`words` must be single words and marks as `split` gives them with lowercase={lowercase}, each "
-                f"there once, without {REPLACEMENT!r} (the unknown one). Received {word!r} among {len(words)}. "
+                f"there once, without {REPLACEMENT!r} (the unknown one). Received {shortened(repr(word))} among {len(words)}. "
                 "`WordTokenizer.train(texts)` collects them."
             )
-        seen.add(word)
+        seen.add(form)

@@ -3,7 +3,7 @@
 import numpy as np
 from keras import ops
 
-from keras_attention.checks import check_digits
+from keras_attention.checks import check_digits, shortened
 from keras_attention.models.sequence_model import integer_rows, lengths_of_rows, take_input
 from keras_attention.ops.shapes import check_not_ragged
 from keras_attention.tokens import PAD
@@ -25,7 +25,7 @@ def check_points(inputs, feature_dim):
         if mask is not None:
             raise ValueError(
                 "`source_mask` belongs to an array `(B, S, F)`. Received it beside a list of arrays of the lengths "
-                f"{lengths}, whose padding is masked by itself. Leave it out."
+                f"{shortened(lengths)}, whose padding is masked by itself. Leave it out."
             )
         mask = np.arange(max(lengths)) < np.array(lengths)[:, None]
         points = pad_rows(points, feature_dim)
@@ -47,7 +47,7 @@ def check_points(inputs, feature_dim):
     if not np.isfinite(points[mask]).all():
         row, position = np.argwhere(mask & ~np.isfinite(points).all(axis=-1))[0]
         raise ValueError(
-            f"The features of real positions must be finite. Received {points[row, position].tolist()} at position "
+            f"The features of real positions must be finite. Received {shortened(points[row, position].tolist())} at position "
             f"{position + 1} of row {row}. Mask the position, or clean the data."
         )
     for row, real in enumerate(mask):
@@ -60,7 +60,8 @@ def pad_rows(rows, feature_dim):
     rows = [np.reshape(row, (0, feature_dim)) if len(row) == 0 else np.asarray(row) for row in rows]
     if any(row.ndim != 2 or row.shape[1] != feature_dim for row in rows):
         raise ValueError(
-            f"Each source of a list must have shape (n, {feature_dim}). Received shapes {[row.shape for row in rows]}."
+            f"Each source of a list must have shape (n, {feature_dim}). Received shapes "
+            f"{shortened([row.shape for row in rows])}."
         )
     longest = max(map(len, rows))
     return np.stack([np.pad(row, ((0, longest - len(row)), (0, 0))) for row in rows])
@@ -73,7 +74,7 @@ def check_indices(indices, mask):
     if behind_end.any():
         row, step = np.argwhere(behind_end)[0]
         raise ValueError(
-            f"0 ends an answer: only 0 may follow it. Received `target` {indices[row].tolist()} in row {row}, with "
+            f"0 ends an answer: only 0 may follow it. Received `target` {shortened(indices[row].tolist())} in row {row}, with "
             f"{indices[row, step + 1]} behind a 0. Positions count from 1."
         )
     if len(indices) == len(mask):

@@ -5,6 +5,8 @@ Letters in shapes: n points, m indices; L indices and the end, 0, with all after
 
 import numpy as np
 
+from keras_attention.checks import shortened
+
 
 def evaluate_sequences(examples, answers):
     """Share of answers that are the reference index for index, as for sorting.
@@ -56,7 +58,7 @@ def checked_positions(indices, number_of_points):
     if found and max(found) > number_of_points:
         raise ValueError(
             f"Indices must be from 1 to {number_of_points}, the number of points, or 0 for the end. Received "
-            f"{max(found)} among {found}. Pass the points and the answer of the same example."
+            f"{max(found)} among {shortened(found)}. Pass the points and the answer of the same example."
         )
     return found
 
@@ -71,8 +73,8 @@ def positions(indices):
         )
     if array.size and array.min() < 0:
         raise ValueError(
-            f"Indices count from 1, and 0 is the end. Received {array.min()} among {array.tolist()}. Add 1 to indices "
-            "that count from 0."
+            f"Indices count from 1, and 0 is the end. Received {array.min()} among {shortened(array.tolist())}. Add 1 to "
+            "indices that count from 0."
         )
     found = array.tolist()
     return found[: found.index(0)] if 0 in found else found

@@ -6,6 +6,7 @@ that of their corners means anything.
 Letters in shapes: n points, m indices; L indices and the end, 0, with all after it.
 """
 
+from keras_attention.checks import shortened
 from keras_attention.training.pointer_answers import compared, mean, positions, share
 
 
@@ -109,7 +110,7 @@ def checked_triangles(reference):
     corners = positions(reference)
     if len(corners) % 3:
         raise ValueError(
-            f"`reference` must have three indices for each triangle. Received {len(corners)} indices: {corners}. Pass a "
-            "flat sequence of triangles."
+            f"`reference` must have three indices for each triangle. Received {len(corners)} indices: {shortened(corners)}. "
+            "Pass a flat sequence of triangles."
         )
     return triangles(corners)

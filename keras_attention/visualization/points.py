@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.collections import PolyCollection
 from matplotlib.lines import Line2D
 
+from keras_attention.checks import shortened
 from keras_attention.visualization.figures import new_figure
 from keras_attention.visualization.labels import drawable
 
@@ -185,6 +186,6 @@ def checked_positions(argument, indices, number_of_points):
     if before_end.size and not 1 <= before_end.min() <= before_end.max() <= number_of_points:
         raise ValueError(
             f"`{argument}` must be from 1 to {number_of_points}, the number of points, or 0 for the end. Received "
-            f"{before_end.tolist()}. Pass the points and the answer of the same example."
+            f"{shortened(before_end.tolist())}. Pass the points and the answer of the same example."
         )
     return before_end - 1

@@ -1,4 +1,6 @@
+import pathlib
 import shutil
+import zipfile
 
 import numpy as np
 import pytest
@@ -75,9 +77,50 @@ def test_empty_class_folder_raises(folder):
 
 def test_file_in_another_encoding_raises_and_can_be_read_with_it(tmp_path):
     write(tmp_path, {"neg/a.txt": "ok", "pos/b.txt": "grün".encode("latin-1")})
-    with pytest.raises(ValueError, match=r"b\.txt must be in utf-8\. Received .* can't decode byte 0xfc.* `encoding`"):
+    with pytest.raises(ValueError, match=r"b\.txt: byte 3 of the line, 0xfc, is not UTF-8\..* pass its encoding"):
         load_documents(tmp_path)
     assert load_documents(tmp_path, encoding="latin-1").texts == ["ok", "grün"]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize(
+    "encoding, mark", [("utf-8", "\ufeff"), ("utf-8", ""), ("utf-16", ""), ("utf-16-le", "\ufeff")]
+)
+def test_marks_are_dropped_and_lines_end_as_on_this_machine(tmp_path, end, encoding, mark):
+    write(tmp_path, {name: f"{mark}Gut.{end}{end}Ü".encode(encoding) for name in ("neg/a.txt", "pos/b.txt")})
+    assert load_documents(tmp_path, encoding=encoding).texts == ["Gut.\n\nÜ"] * 2
+
+
+def test_utf16_and_bad_bytes_are_named_with_what_to_do(tmp_path):
+    write(tmp_path, {"neg/a.txt": "ok", "pos/b.txt": "ok".encode("utf-16")})
+    with pytest.raises(ValueError, match=r"b\.txt must be UTF-8\. .* ff fe, .* utf-16\. .*`iconv -f utf-16 -t utf-8`"):
+        load_documents(tmp_path)
+    write(tmp_path, {"pos/b.txt": b"ok\nso\xff"})
+    with pytest.raises(ValueError, match=r"b\.txt, line 2: byte 3 of the line, 0xff, is not UTF-8"):
+        load_documents(tmp_path)
+
+
+def test_a_zip_file_that_would_fill_the_memory_is_refused_before_it_is_unpacked(tmp_path):
+    path = tmp_path / "bomb.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("pos/a.txt", "w") as file:
+        for _ in range(2**7 + 1):
+            file.write(bytes(2**20))
+    size = f"200 times its {path.stat().st_size} bytes. Received {2**27 + 2**20} bytes"
+    with pytest.raises(ValueError, match=rf"bomb\.zip must not grow to more than {size}"):
+        load_documents(path)
+
+
+def test_an_encrypted_zip_file_is_named(tmp_path, folder):
+    path = pathlib.Path(shutil.make_archive(tmp_path / "packed", "zip", folder))
+    content = bytearray(path.read_bytes())
+    content[content.rindex(b"PK\1\2") + 8] |= 1  # the flag of the last file, as a program that encrypts sets it
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"packed\.zip is encrypted\. Unpack it"):
+        load_documents(path)
+
+
+def test_documents_print_as_a_line(folder):
+    assert repr(load_documents(folder)) == "Documents(4 texts of the classes ['neg', 'ok', 'pos'])"
 
 
 def test_damaged_zip_file_raises(tmp_path, folder):

@@ -33,6 +33,51 @@ def test_a_document_becomes_sentences_of_ids(words):
     assert ids.to_tensor().numpy().tolist()[0] == [[4, 8, 0, 0], [3, 6, 5, 8], [7, 0, 0, 0]]
 
 
+def test_one_file_has_the_words_the_levels_and_the_limits(words, tmp_path, letters, subwords):
+    texts = ["Good. I like it.\n\nIt; see; good; like", ""]
+    options = {"levels": ALL, "max_words": 3, "max_sentences": 2, "max_paragraphs": 5, "sentence_end": ";"}
+    for tokenizer in (words, letters, subwords):
+        documents = DocumentTokenizer(tokenizer, **options)
+        documents.save(tmp_path / "new folder" / "documents.json")
+        loaded = DocumentTokenizer.load(tmp_path / "new folder" / "documents.json")
+        assert {name: getattr(loaded, name) for name in options} == options
+        assert loaded.tokenize(texts).to_list() == documents.tokenize(texts).to_list()
+        assert repr(loaded) == repr(documents)
+    assert [path.name for path in (tmp_path / "new folder").iterdir()] == ["documents.json"]
+
+
+def test_a_file_that_is_no_document_tokenizer_is_named(words, tmp_path):
+    words.save(tmp_path / "words.json")
+    with pytest.raises(
+        ValueError, match=r"words\.json is not a file that `DocumentTokenizer\.save` .* of a WordTokenizer"
+    ):
+        DocumentTokenizer.load(tmp_path / "words.json")
+    path = tmp_path / "documents.json"
+    DocumentTokenizer(words).save(path)
+    for old, new in (('"max_words": null', '"max_words": -1'), ('"WordTokenizer"', '"Other"'), ('"word"', '"letter"')):
+        path.write_text(path.read_text().replace(old, new))
+        with pytest.raises(ValueError, match=r"documents\.json is not a file that `DocumentTokenizer\.save` wrote"):
+            DocumentTokenizer.load(path)
+
+
+def test_a_tokenizer_of_the_user_is_not_half_saved(tmp_path):
+    class Own(WordTokenizer):
+        pass
+
+    with pytest.raises(TypeError, match=r"must be one of .* to be saved\. Received a Own"):
+        DocumentTokenizer(Own(["a"])).save(tmp_path / "documents.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_document_tokenizer_prints_its_settings(words):
+    expected = f"DocumentTokenizer({words!r}, levels=('word', 'sentence'), max_words=3)"
+    assert repr(DocumentTokenizer(words, max_words=3)) == expected
+
+
+def test_half_a_surrogate_pair_is_replaced(words):
+    assert split(words, "Good\ud800. It") == [["good � .", "it"]]
+
+
 def test_split_gives_the_words_that_are_not_known_as_well(words):
     assert split(words, "Good. I love it", "") == [["good .", "i love it"], []]
 

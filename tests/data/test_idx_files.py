@@ -48,6 +48,8 @@ def test_an_array_without_numbers_is_read(tmp_path):
         (b"\0\0\x0a\1" + PAIR[4:], "no IDX file: .* Received the bytes 00 00 0a 01"),
         (PAIR[:-1], r"must have 18 bytes for numbers of shape \(2, 3\), as its header says. Received 17 bytes"),
         (PAIR + b"\0", r"must have 18 bytes for numbers of shape \(2, 3\), as its header says. Received 19 bytes"),
+        (b"\0\0\x08\2" + b"\xff" * 8 + b"1", r"must have 18446744065119617037 bytes .* Received 13 bytes"),
+        (b"\0\0\x08\xff" + PAIR[4:], "no IDX file: .* Received the bytes 00 00 08 ff"),
         (PAIR[:9], "must have 13 bytes .* Received 9 bytes"),
     ],
 )
@@ -55,6 +57,13 @@ def test_a_malformed_file_is_named(content, message, tmp_path):
     path = tmp_path / "digits"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=f"digits {'is ' if 'no IDX' in message else ''}{message}"):
+        read_idx(path)
+
+
+def test_a_compressed_file_that_says_it_is_huge_is_not_believed(tmp_path):
+    path = tmp_path / "digits.gz"
+    path.write_bytes(gzip.compress(b"\0\0\x08\2" + b"\xff" * 8 + b"1"))
+    with pytest.raises(ValueError, match=r"digits\.gz must not grow to .* Received 18446744065119617025 bytes"):
         read_idx(path)
 
 

@@ -184,9 +184,24 @@ def test_batched_pairs_raise(letters):
         training_batches(many_pairs(3).batch(2), letters, DIGITS)
 
 
-def test_list_of_pairs_raises(letters):
-    with pytest.raises(TypeError, match="Received list with elements None"):
-        training_batches([("a", "x")], letters, DIGITS)
+@pytest.mark.parametrize("batches_of", [training_batches, evaluation_batches])
+@pytest.mark.parametrize("kind", [list, iter, np.array, lambda pairs: [list(pair) for pair in pairs]])
+def test_pairs_in_memory_are_those_of_a_data_set(letters, batches_of, kind):
+    pairs = [("abc", "xy"), ("a", "z"), ("bb\ud800", "\ud83d")]
+    whole = pairs_of(*pairs[:2], ("bb�", "�"))
+    expected = listed(
+        batches_of(whole, letters, DIGITS, batch_size=2, **{"seed": 7} if batches_of is training_batches else {})
+    )
+    received = batches_of(
+        kind(pairs), letters, DIGITS, batch_size=2, **{"seed": 7} if batches_of is training_batches else {}
+    )
+    assert listed(received) == expected
+
+
+@pytest.mark.parametrize("pairs", [[("a", "x"), ("a", "x", "y")], [("a", "x"), "ax"], [("a", "x"), ("a", 1)]])
+def test_what_is_no_pair_is_named_with_its_place(letters, pairs):
+    with pytest.raises(TypeError, match=r"Received .* at position 1\. Of two lists pass `zip\(sources, targets\)`"):
+        training_batches(pairs, letters, DIGITS)
 
 
 def test_object_that_is_no_tokenizer_raises(letters):

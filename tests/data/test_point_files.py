@@ -175,6 +175,15 @@ def test_malformed_line_raises_with_file_line_and_what_is_wrong(write, line, mes
     assert str(raised.value).startswith(f"{path}, line 4: ")
 
 
+@pytest.mark.parametrize(
+    "line", ["1" * 9999, "0 0 output 1 " + "1" * 9999, "0 " + "x" * 9999 + " output 1 1", "0 0 output " + "y" * 9999]
+)
+def test_a_long_field_is_shortened_in_the_message(write, line):
+    with pytest.raises(ValueError, match=r"line 1: ") as raised:
+        read_points(write(line))
+    assert len(str(raised.value)) < 600
+
+
 def test_long_answer_is_shortened_in_the_message(write):
     with pytest.raises(ValueError, match=r"indices \[1, 1, 1, .* \.\.\. .*, 1, 2\]\. ") as raised:
         read_points(write("0 0 output" + " 1" * 500 + " 2"))

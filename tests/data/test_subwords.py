@@ -52,6 +52,16 @@ def test_the_sign_of_a_space_becomes_a_space_and_bytes_that_are_not_utf8_are_rep
     assert round_trip(subwords, ["a▁b", b"a\xffb"]) == ["a b", "a�b"]
 
 
+def test_half_a_surrogate_pair_is_replaced(subwords, english):
+    assert round_trip(subwords, ["a\ud800b"]) == ["a�b"]
+    vocabulary = SubwordTokenizer.train([*english, "A \ud800"], vocabulary_size=293, verbose=0).vocabulary
+    assert vocabulary == SubwordTokenizer.train([*english, "A �"], vocabulary_size=293, verbose=0).vocabulary
+
+
+def test_a_tokenizer_prints_its_size(subwords):
+    assert repr(subwords) == "SubwordTokenizer(vocabulary_size=293)"
+
+
 def test_no_text_has_an_unknown_token(subwords):
     assert UNKNOWN not in subwords.tokenize(TEXTS).flat_values.numpy()
 

@@ -1,4 +1,5 @@
 import json
+import re
 
 import numpy as np
 import pytest
@@ -152,7 +153,9 @@ def test_missing_file_raises(tmp_path):
     ("content", "reason"),
     [
         ("abc", "Expecting value"),
-        ("[1, 2]", "list indices"),
+        ("[1, 2]", "no dictionary with 'tokenizer'"),
+        ("[" * 100_000, "recursion"),
+        (json.dumps({"tokenizer": "W" * 9999}), r"it is of a W+ \.\.\. \(9999 characters\)"),
         ("{}", "'tokenizer'"),
         (json.dumps({"tokenizer": "CharacterTokenizer"}), "'characters'"),
         (json.dumps({"tokenizer": "WordTokenizer", "characters": ["a"]}), "it is of a WordTokenizer"),
@@ -168,9 +171,28 @@ def test_malformed_file_raises(tmp_path, content, reason):
         CharacterTokenizer.load(path)
 
 
-@pytest.mark.parametrize("characters", [["ab"], ["a", "b", "a"], ["�"], [""], [7]])
+def test_a_file_that_another_editor_saved_with_a_mark_is_read(tmp_path, letters):
+    path = tmp_path / "characters.json"
+    letters.save(path)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
+    assert CharacterTokenizer.load(path).vocabulary == letters.vocabulary
+
+
+@pytest.mark.parametrize(
+    "text, read", [("a\ud800b", "a�b"), ("\udc00", "�"), ("a\ud83d\ude00b", "a😀b"), ("é\ud83d", "é�")]
+)
+def test_half_a_surrogate_pair_is_replaced_as_bytes_that_are_not_utf8_are(text, read, letters):
+    assert letters.tokenize([text, "a"]).to_list() == letters.tokenize([read, "a"]).to_list()
+    assert CharacterTokenizer.train([text, "z"]).vocabulary == CharacterTokenizer.train([read, "z"]).vocabulary
+
+
+def test_a_tokenizer_prints_its_size(letters):
+    assert repr(letters) == "CharacterTokenizer(vocabulary_size=11)"
+
+
+@pytest.mark.parametrize("characters", [["a", "\ud800"], ["ab"], ["a", "b", "a"], ["�"], [""], [7]])
 def test_wrong_characters_raise(characters):
-    with pytest.raises(ValueError, match=f"Received {characters[-1]!r} among {len(characters)}"):
+    with pytest.raises(ValueError, match=f"Received {re.escape(repr(characters[-1]))} among {len(characters)}"):
         CharacterTokenizer(characters)
 
 

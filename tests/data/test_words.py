@@ -1,4 +1,5 @@
 import json
+import unicodedata
 
 import pytest
 import tensorflow as tf
@@ -42,12 +43,59 @@ def test_ids_are_those_of_words_and_marks_and_unknown(words):
         ("ÄRGER Ωμέγα МИР", ["ärger", "ωμέγα", "мир"]),
         ("e\u0301te\u0301 हिन्दी", ["e\u0301te\u0301", "हिन्दी"]),
         ("a\u00a0b\u3000c\u2028d\u200be\0f\tg", ["a", "b", "c", "d", "e", "f", "g"]),
-        ("so😀so 👩\u200d🔬", ["so", "😀", "so", "👩", "🔬"]),
+        ("so😀so 👩\u200d🔬", ["so", "😀", "so", "👩\u200d🔬"]),
+        ("co\u00adoperate می\u200cخواهم ක්\u200dරම", ["co\u00adoperate", "می\u200cخواهم", "ක්\u200dරම"]),
+        ("I ❤\ufe0f it 👍🏽!", ["i", "❤\ufe0f", "it", "👍🏽", "!"]),
+        ("don\u00ad't (a\u200f) \u200fb \ufeffc", ["don\u00ad't", "(", "a\u200f", ")", "b", "c"]),
+        ("a\ud800b \udc00", ["a", "�", "b", "�"]),
         (b"a\xffb \xc3", ["a", "�", "b", "�"]),
     ],
 )
 def test_text_is_cut_into_words_of_any_script_and_single_marks(text, tokens):
     assert split(text) == tokens
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["étage", "Ελλάδα".replace("ά", "\u03ac"), "việt", "한국어", "Ångström"],
+    ids=["French", "Greek", "Vietnamese", "Korean", "Swedish"],
+)
+@pytest.mark.parametrize("written", ["NFC", "NFD"])
+def test_a_word_is_the_same_however_its_accents_are_written(word, written):
+    forms = [unicodedata.normalize(form, word) for form in ("NFC", "NFD")]
+    tokenizer = WordTokenizer.train([unicodedata.normalize(written, word), *forms])
+    assert tokenizer.vocabulary[4:] == [forms[0].lower()]
+    assert tokenizer.tokenize(forms).to_list() == [[4], [4]]
+
+
+def test_an_accent_that_follows_a_letter_with_another_one_is_part_of_it():
+    assert WordTokenizer(["tiếng"]).tokenize(["ti\u00ea\u0301ng"]).to_list() == [[4]]
+
+
+def test_a_word_in_two_spellings_is_there_twice():
+    with pytest.raises(ValueError, match=r"each there once, .* among 2"):
+        WordTokenizer(["é", "e\u0301"])
+
+
+OLD = {"tokenizer": "WordTokenizer", "lowercase": True, "words": ["❤", "\ufe0f", "co", "operate", "e\u0301", "é"]}
+
+
+def test_a_file_of_version_0_1_gives_the_ids_that_its_model_knows(tmp_path):
+    path = tmp_path / "words.json"
+    path.write_text(json.dumps(OLD))
+    for _ in range(2):
+        tokenizer = WordTokenizer.load(path)
+        assert tokenizer.tokenize(["❤\ufe0f co\u00adoperate e\u0301 é"]).to_list() == [[4, 5, 6, 7, 8, 9]]
+        tokenizer.save(path)
+
+
+def test_unknown_rules_raise():
+    with pytest.raises(ValueError, match=r"`rules` must be one of \[1, 2\]\. Received rules=3"):
+        WordTokenizer(["a"], rules=3)
+
+
+def test_a_tokenizer_prints_its_size_and_options(words):
+    assert repr(words) == "WordTokenizer(vocabulary_size=9, lowercase=True, rules=2)"
 
 
 def test_case_is_kept_on_request():

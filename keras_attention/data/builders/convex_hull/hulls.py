@@ -7,10 +7,12 @@ from keras_attention.data.builders.point_sets.arrays import (
     lexicographic_order,
     near_origin,
     point_sets,
+    sets_of_any_size,
     split_rows,
 )
 
 
+@sets_of_any_size
 def convex_hulls(points):
     """Vertices of the convex hull of every set, counter-clockwise from the lowest index.
 
@@ -24,7 +26,7 @@ def convex_hulls(points):
     of the data set. For others, points that are collinear to the last digit may count as a corner or not.
 
     Args:
-        points: Array of shape `(N, n, 2)`, n at least 1.
+        points: Array of shape `(N, n, 2)`, n at least 1, or a list of N arrays `(n, 2)` that may differ in n.
 
     Returns:
         List of N int32 arrays, positions counted from 1.

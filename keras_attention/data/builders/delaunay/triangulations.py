@@ -2,10 +2,17 @@
 
 import numpy as np
 
-from keras_attention.data.builders.point_sets.arrays import lowest_equals, near_origin, point_sets, split_rows
+from keras_attention.data.builders.point_sets.arrays import (
+    lowest_equals,
+    near_origin,
+    point_sets,
+    sets_of_any_size,
+    split_rows,
+)
 from keras_attention.extras import how_to_install
 
 
+@sets_of_any_size
 def delaunay_triangulations(points):
     """The triangles of every set whose circumcircle has no point inside, as one flat list for each set.
 
@@ -22,7 +29,7 @@ def delaunay_triangulations(points):
     points on one line as far as Qhull can tell (to about 1e-15 of their extent).
 
     Args:
-        points: Array of shape `(N, n, 2)`, n at least 1.
+        points: Array of shape `(N, n, 2)`, n at least 1, or a list of N arrays `(n, 2)` that may differ in n.
 
     Returns:
         List of N int32 arrays, each of a multiple of three positions counted from 1.

@@ -1,4 +1,4 @@
-"""Names of the files of a parallel text: `train.en` and `train.de`, or `en.train.txt` and `de.train.txt`."""
+"""Names of the files of a parallel text: `train.en` and `train.de`, `en.train.txt` and `de.train.txt`, or `train.tsv`."""
 
 import pathlib
 import re
@@ -8,21 +8,24 @@ NAMES_SHOWN = 10
 
 
 def find_files(folder, source, target):
-    """The two files of every split of a folder.
+    """The files of every split of a folder: two, or one for both sides.
 
     A folder with `train.en`, `train.de.gz`, `en.news-2016.v2.txt`, `de.news-2016.v2.txt` and `README`, `"en"`, `"de"`
     ->  `{"news-2016_v2": (en.news-2016.v2.txt, de.news-2016.v2.txt), "train": (train.en, train.de.gz)}`
 
+    A folder with `train.tsv` and `val.tsv` and no file of one side  ->  `{"train": (train.tsv,), "val": (val.tsv,)}`; a
+    file `deu.txt`  ->  `{"train": (deu.txt,)}`
+
     Hidden files, folders and files with other names are left alone.
 
     Args:
-        folder: Path of the folder.
+        folder: Path of the folder, or of one file with a tab between source and target.
         source: Language code of the source texts, as the file names have it.
         target: Language code of the target texts.
 
     Returns:
-        Dictionary from the name of a split to its paths `(source, target)`, sorted by name. A character that TensorFlow
-        Datasets refuses in the name of a split (all but letters, digits, `_` and `-`) becomes `_`.
+        Dictionary from the name of a split to its paths, `(source, target)` or `(both,)`, sorted by name. A
+        character that TensorFlow Datasets refuses in the name of a split (all but letters, digits, `_` and `-`) becomes `_`.
 
     Raises:
         FileNotFoundError: There is no folder, it has no file of these languages, or one of a split only.
@@ -30,6 +33,8 @@ def find_files(folder, source, target):
     """
     check_languages(source, target)
     folder = pathlib.Path(folder).expanduser()
+    if folder.is_file():
+        return {"train": (folder,)}
     if not folder.is_dir():
         raise FileNotFoundError(f"There is no folder {folder}. Pass the path of the folder that holds the text files.")
 
@@ -45,9 +50,27 @@ def find_files(folder, source, target):
                         f"`{language}` of split `{side[0]}`. Move one of them away, or rename it."
                     )
                 sides[side] = path
+    joined = {} if sides else joined_files(folder)
+    if joined:
+        return joined
     check_sides(folder, sides, source, target)
     splits = sorted({split for split, _ in sides})
     return {split: (sides[split, source], sides[split, target]) for split in splits}
+
+
+def joined_files(folder):
+    """A folder with `train.tsv` and `news.v2.tsv.gz`  ->  `{"news_v2": (news.v2.tsv.gz,), "train": (train.tsv,)}`"""
+    found = {}
+    for path in visible_files(folder):
+        match = re.fullmatch(r"(.+)\.tsv(\.gz)?", path.name)
+        if match:
+            split = re.sub(r"[^\w-]", "_", match[1])
+            if split in found or split == "all":
+                raise ValueError(
+                    f"A split has one file of pairs, and none is named `all`. Received {path}. Rename it or move it away."
+                )
+            found[split] = (path,)
+    return found
 
 
 def visible_files(folder):
@@ -91,7 +114,8 @@ def check_sides(folder, sides, source, target):
         more = f" and {len(present) - NAMES_SHOWN} more" if len(present) > NAMES_SHOWN else ""
         raise FileNotFoundError(
             f"{folder} has no text of `{source}` and `{target}`. Looked for {possible_names('train', source)}, with "
-            f"{possible_names('train', target)}, each also with .gz, and with any other split in place of `train`. "
+            f"{possible_names('train', target)}, each also with .gz, and with any other split in place of `train`; then "
+            "for train.tsv. "
             f"Found {shown}{more}. Rename the files, or pass the language codes that their names have."
         )
     for (split, language), path in sides.items():

@@ -1,49 +1,28 @@
-"""Lines of a UTF-8 text file, plain or gzip, with errors that say where."""
+"""Pairs of lines: from two files, or from one whose lines have a tab between source and target."""
 
-import gzip
 import hashlib
-import zlib
+
+from keras_attention.checks import shortened
+from keras_attention.data.files import read_lines
 
 
-def read_lines(path):
-    """The lines of a file, one after the other.
+def read_pairs(paths):
+    """The pairs of a split: `(train.en, train.de)` or `(train.tsv,)`  ->  `("A dog runs.", "Ein Hund rennt.")`, ...
 
-    The bytes `"a\\r\\n" "b\\u2028c\\n" "\\n" "d"`  ->  `"a"`, `"b\\u2028c"`, `""`, `"d"`
-
-    A line ends with `"\\n"` or `"\\r\\n"` and with nothing else, so that a character such as U+2028 or U+0085 within a
-    sentence cannot move the lines after it, as `str.splitlines` would. The last line may lack its end. A byte order
-    mark at the start of the file is dropped.
-
-    Args:
-        path: `pathlib.Path`; a file whose name ends with `.gz` is decompressed.
-
-    Yields:
-        Strings without line end.
-
-    Raises:
-        ValueError: A byte is not UTF-8, or the gzip file is damaged; the message has the file and the line.
+    What follows a second tab, such as the source of a sentence in the files of Tatoeba and Anki, is left out. An empty line
+    is a pair of empty texts.
     """
-    number = 0
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-        try:
-            for number, line in enumerate(file, start=1):
-                text = decode(line.removesuffix(b"\r\n").removesuffix(b"\n"), path, number)
-                yield text.removeprefix("\N{BYTE ORDER MARK}") if number == 1 else text
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+    if len(paths) == 2:
+        yield from zip(*map(read_lines, paths), strict=True)
+        return
+    for number, line in enumerate(read_lines(paths[0]), start=1):
+        fields = line.split("\t") if line else ["", ""]
+        if len(fields) not in (2, 3):
             raise ValueError(
-                f"{path} is not a whole gzip file: it can be read up to line {number} only ({error}). Copy or compress "
-                "it again."
-            ) from error
-
-
-def decode(line, path, number):
-    try:
-        return line.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path}, line {number}: byte {error.start + 1} of the line, 0x{line[error.start]:02x}, is not UTF-8. "
-            "Convert the file, such as by `iconv -f latin1 -t utf-8`."
-        ) from error
+                f"{paths[0]}, line {number}: there must be a tab between source and target, and at most one more before a "
+                f"remark. Received {len(fields) - 1} tabs in {shortened(repr(line))}. Write `source<tab>target`."
+            )
+        yield fields[0], fields[1]
 
 
 def fingerprint(files):
@@ -52,30 +31,46 @@ def fingerprint(files):
     `{"train": (train.en, train.de)}`  ->  `"a3c1..."`
 
     Args:
-        files: Dictionary from the name of a split to its paths `(source, target)`.
+        files: Dictionary from the name of a split to its paths, `(source, target)` or `(both,)`.
 
     Returns:
         String of 64 hexadecimal digits: a SHA-256 of all splits and their lines. It does not depend on the names of
-        the files, on compression, on line ends or on a byte order mark.
+        the files, on how the two sides are joined, on compression, on line ends or on a byte order mark.
 
     Raises:
-        ValueError: Two files of a split have different numbers of lines, or a file has no line or cannot be read.
+        ValueError: Two files of a split have different numbers of lines, a line of one file for both has no tab, or a file has
+            no line or cannot be read.
     """
     contents = []
-    for split, (source, target) in files.items():
-        source_count, source_digest = count_and_digest(source)
-        target_count, target_digest = count_and_digest(target)
-        if source_count != target_count:
-            shorter, longer = (source, target) if source_count < target_count else (target, source)
-            raise ValueError(
-                f"The two files of a split must have equal numbers of lines. Received {source} with {source_count} "
-                f"and {target} with {target_count}: line {min(source_count, target_count) + 1} of {longer.name} has no "
-                f"partner in {shorter.name}. Pair the lines again; a sentence without translation has an empty line."
-            )
-        if source_count == 0:
-            raise ValueError(f"A split must have a line. {source} and {target} are empty. Fill them or move them away.")
-        contents.append((split, source_digest, target_digest))
+    for split, paths in files.items():
+        digests = digests_of_both(*paths) if len(paths) == 1 else digests_of_each(*paths)
+        contents.append((split, *digests))
     return hashlib.sha256(repr(contents).encode()).hexdigest()
+
+
+def digests_of_both(path):
+    digests, count = (hashlib.sha256(), hashlib.sha256()), 0
+    for count, pair in enumerate(read_pairs((path,)), start=1):  # noqa: B007 (the number of lines)
+        for digest, text in zip(digests, pair, strict=True):
+            digest.update(text.encode() + b"\n")
+    if count == 0:
+        raise ValueError(f"A split must have a line. {path} is empty. Fill it or move it away.")
+    return [digest.hexdigest() for digest in digests]
+
+
+def digests_of_each(source, target):
+    source_count, source_digest = count_and_digest(source)
+    target_count, target_digest = count_and_digest(target)
+    if source_count != target_count:
+        shorter, longer = (source, target) if source_count < target_count else (target, source)
+        raise ValueError(
+            f"The two files of a split must have equal numbers of lines. Received {source} with {source_count} "
+            f"and {target} with {target_count}: line {min(source_count, target_count) + 1} of {longer.name} has no "
+            f"partner in {shorter.name}. Pair the lines again; a sentence without translation has an empty line."
+        )
+    if source_count == 0:
+        raise ValueError(f"A split must have a line. {source} and {target} are empty. Fill them or move them away.")
+    return source_digest, target_digest
 
 
 def count_and_digest(path):

@@ -5,7 +5,7 @@ import functools
 import tensorflow_datasets as tfds
 
 from keras_attention.data.builders.parallel_text.file_names import find_files
-from keras_attention.data.builders.parallel_text.lines import fingerprint, read_lines
+from keras_attention.data.builders.parallel_text.lines import fingerprint, read_pairs
 from keras_attention.data.builders.prepared_once import PreparedOnce
 
 DESCRIPTION = """\
@@ -20,6 +20,8 @@ class ParallelText(PreparedOnce):
     A folder with `train.en`, `train.de`, `val.en` and `val.de`  ->  the splits `train` and `val`, whose example `i` is
     line `i` of both files.
 
+    - Pairs: instead of two files a split may have one, `train.tsv`, whose lines are `source<tab>target`, or
+      `source<tab>target<tab>remark`; and `folder` may be one such file of any name, which is the split `train`.
     - Names: `train.en` and `train.de`, or `en.train.txt` and `de.train.txt`, each also with `.gz`, with any language
       codes and any names of splits. In these a character other than a letter, a digit, `_` and `-` becomes `_`: the
       split of `news.v2.en` is `news_v2`. Other files are left alone.
@@ -36,15 +38,15 @@ class ParallelText(PreparedOnce):
     `tfds.builder_from_directory(builder.data_dir)`.
 
     Args:
-        folder: Path of the folder with the text files.
+        folder: Path of the folder with the text files, or of one file of tab-separated pairs.
         source: String, language code of the source texts, such as `"en"`.
         target: String, language code of the target texts, such as `"de"`.
         data_dir: Path under which TensorFlow Datasets keeps prepared pairs, or None for its usual one.
 
     Raises:
         FileNotFoundError: There is no folder, no file of these languages, or one of a split only.
-        ValueError: The files of a split have different numbers of lines, a side is there twice, or a file is empty,
-            not UTF-8 or a damaged gzip file.
+        ValueError: The files of a split have different numbers of lines, a line of pairs has no tab, a side is there
+            twice, or a file is empty, not UTF-8 or a damaged gzip file.
 
     Example:
         builder = ParallelText("multi30k", source="en", target="de")
@@ -84,25 +86,26 @@ class ParallelText(PreparedOnce):
                 f"The text files must stay as they are until they are prepared. Those of {self.folder} have changed "
                 "since this builder was made. Make a new one."
             )
-        return {split: self._generate_examples(source, target) for split, (source, target) in self.files.items()}
+        return {split: self._generate_examples(paths) for split, paths in self.files.items()}
 
-    def _generate_examples(self, source, target):
-        pairs = zip(read_lines(source), read_lines(target), strict=True)
-        for number, (source_text, target_text) in enumerate(pairs):
+    def _generate_examples(self, paths):
+        for number, (source_text, target_text) in enumerate(read_pairs(paths)):
             yield number, {self.source: source_text, self.target: target_text}
 
 
 def load_parallel_text(folder, source, target, data_dir=None):
-    """Pairs of sentences of a folder with two text files for each split, prepared on the first call.
+    """Pairs of sentences of a folder with two text files for each split, or one of pairs, prepared on the first call.
 
     A folder with `train.en` ("A dog runs.", "") and `train.de` ("Ein Hund rennt.", "Ja."), `"en"`, `"de"`  ->
     `{"train": ("A dog runs.", "Ein Hund rennt."), ("", "Ja.")}`
+
+    A file `deu.txt` with the line "A dog runs.<tab>Ein Hund rennt."  ->  `{"train": ("A dog runs.", "Ein Hund rennt.")}`
 
     `ParallelText` says how files may be named, what a line is, which errors there are, and that edited files are
     prepared anew.
 
     Args:
-        folder: Path of the folder with the text files.
+        folder: Path of the folder with the text files, or of one file of tab-separated pairs.
         source: String, language code of the source texts, such as `"en"`.
         target: String, language code of the target texts, such as `"de"`.
         data_dir: Path under which TensorFlow Datasets keeps prepared pairs, or None for its usual one.

@@ -1,6 +1,38 @@
 """Arrays of `N` sets of `n` points each: their check, their lexicographic order, and which points are equal."""
 
+import functools
+
 import numpy as np
+
+from keras_attention.checks import shortened
+
+
+def sets_of_any_size(solve):
+    """A solver of `N` sets of `n` points each that also takes a list of sets that differ in n, and returns a list then."""
+
+    @functools.wraps(solve)
+    def solve_by_size(points, *arguments, **options):
+        lengths = [np.shape(one_set)[:1] for one_set in points] if isinstance(points, list | tuple) else []
+        if len(set(lengths)) < 2:
+            return solve(points, *arguments, **options)
+        answers = [None] * len(lengths)
+        for length in set(lengths):
+            rows = [row for row in range(len(lengths)) if lengths[row] == length]
+            group = [checked_set(row, points[row]) for row in rows]
+            for row, answer in zip(rows, solve(group, *arguments, **options), strict=True):
+                answers[row] = answer
+        return answers
+
+    return solve_by_size
+
+
+def checked_set(number, one_set):
+    if not np.isfinite(np.asarray(one_set, "float64")).all():
+        raise ValueError(
+            f"Every coordinate must be finite. Received {shortened(np.asarray(one_set).tolist())} as set {number} (from 0). "
+            "Leave the padding out of `points`."
+        )
+    return one_set
 
 
 def point_sets(points, coordinates=2):
@@ -20,7 +52,7 @@ def point_sets(points, coordinates=2):
     if points.ndim != 3 or points.shape[1] == 0 or points.shape[2] != coordinates:
         raise ValueError(
             f"`points` must have the shape (N, n, {coordinates}): N sets of n points each, n at least 1. Received shape "
-            f"{points.shape}. Pass one set as `points[None]`, and sets of several sizes in one call for each size."
+            f"{points.shape}. Pass one set as `points[None]`, and sets of several sizes as a list of arrays."
         )
     if not np.isfinite(points).all():
         number = np.argwhere(~np.isfinite(points))[0]

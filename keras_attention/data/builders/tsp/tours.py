@@ -2,13 +2,15 @@
 
 import numpy as np
 
-from keras_attention.data.builders.point_sets.arrays import near_origin, point_sets
+from keras_attention.checks import shortened
+from keras_attention.data.builders.point_sets.arrays import near_origin, point_sets, sets_of_any_size
 from keras_attention.data.builders.tsp.held_karp import held_karp_tours
 
 LONGEST_EXACT = 12
 FLAT = 1e-12  # an area below this share of its terms is one of rounding errors
 
 
+@sets_of_any_size
 def shortest_tours(points, solver=None):
     """A shortest closed tour of every set, from index 1 on and counter-clockwise.
 
@@ -20,12 +22,12 @@ def shortest_tours(points, solver=None):
     several tours are shortest, as with equal points, one of them is given.
 
     Args:
-        points: Array of shape `(N, n, 2)`, n at least 1.
+        points: Array of shape `(N, n, 2)`, n at least 1, or a list of N arrays `(n, 2)` that may differ in n.
         solver: Function from one set, float64 of shape `(n, 2)`, to a permutation of the positions 0 to n - 1, such as
             `PyVRP()`. Used for more than 12 points only.
 
     Returns:
-        int32 array of shape `(N, n)`, positions counted from 1.
+        int32 array of shape `(N, n)`, positions counted from 1; a list of arrays `(n,)` for a list of different n.
 
     Raises:
         ValueError: There are more than 12 points and no solver, the solver returned no tour, `points` has another shape,
@@ -46,8 +48,8 @@ def solved_tours(points, solver):
         tour = np.asarray(solver(one_set))
         if not np.array_equal(np.sort(tour), np.arange(n)):
             raise ValueError(
-                f"A solver must return every position from 0 to {n - 1} once. Received {tour.tolist()} from {solver!r}. "
-                "Return the positions in the order of the tour, without the way home."
+                f"A solver must return every position from 0 to {n - 1} once. Received {shortened(tour.tolist())} from "
+                f"{solver!r}. Return the positions in the order of the tour, without the way home."
             )
         tours[number] = tour
     return tours

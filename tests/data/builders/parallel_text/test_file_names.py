@@ -100,7 +100,7 @@ def test_missing_side_raises_with_the_names_it_could_have(folder_with, present, 
 
 
 def test_empty_folder_raises_with_the_names_that_are_looked_for(tmp_path):
-    looked_for = "Looked for train.en or en.train.txt, with train.de or de.train.txt, each also with .gz"
+    looked_for = "Looked for train.en or en.train.txt, with train.de or de.train.txt, each also with .gz, .* train.tsv"
     with pytest.raises(FileNotFoundError, match=f"{looked_for}.*Found no file."):
         find_files(tmp_path, "en", "de")
 
@@ -121,9 +121,20 @@ def test_folder_that_does_not_exist_raises(tmp_path):
         find_files(tmp_path / "missing", "en", "de")
 
 
-def test_file_in_place_of_the_folder_raises(folder_with):
-    with pytest.raises(FileNotFoundError, match=r"There is no folder .*train\.en\."):
-        find_files(folder_with("train.en") / "train.en", "en", "de")
+def test_a_file_in_place_of_the_folder_is_one_of_pairs(folder_with):
+    path = folder_with("deu.txt") / "deu.txt"
+    assert find_files(path, "en", "de") == {"train": (path,)}
+
+
+def test_files_of_pairs_are_taken_where_no_side_has_a_file_of_its_own(folder_with):
+    folder = folder_with("val.tsv.gz", "news.v2.tsv")
+    assert find_files(folder, "en", "de") == {"news_v2": (folder / "news.v2.tsv",), "val": (folder / "val.tsv.gz",)}
+    assert names(folder_with("train.en", "train.de")) == {"train": ("train.en", "train.de")}
+
+
+def test_a_split_of_pairs_that_is_there_twice_raises(folder_with):
+    with pytest.raises(ValueError, match=r"one file of pairs.* Received .*train\.tsv\.gz"):
+        find_files(folder_with("train.tsv", "train.tsv.gz"), "en", "de")
 
 
 def test_split_that_is_named_all_raises(folder_with):

@@ -2,9 +2,7 @@ import gzip
 
 import pytest
 
-from keras_attention.data.builders.parallel_text.lines import fingerprint, read_lines
-
-LINES = ["One line.", "", "Drei Wörter hier."]
+from keras_attention.data.builders.parallel_text.lines import fingerprint
 
 
 @pytest.fixture
@@ -18,82 +16,26 @@ def write(tmp_path):
     return write_file
 
 
-@pytest.mark.parametrize("name", ["train.de", "train.de.gz"])
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-@pytest.mark.parametrize("last", [True, False])
-@pytest.mark.parametrize("mark", ["", "\ufeff"])
-def test_lines_are_those_of_the_file(write, name, end, last, mark):
-    path = write(name, mark + end.join(LINES) + (end if last else ""))
-    assert list(read_lines(path)) == LINES
-
-
-@pytest.mark.parametrize("character", ["\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029", "\0", " "])
-def test_only_newlines_end_a_line_and_nothing_is_stripped(write, character):
-    line = f"{character}a{character}b{character}."
-    assert list(read_lines(write("train.en", f"{line}\n{line}"))) == [line, line]
-
-
-@pytest.mark.parametrize("character", ["\r", " ", "\t"])
-def test_character_at_the_end_of_a_file_without_newline_stays(write, character):
-    assert list(read_lines(write("train.en", f"a{character}"))) == [f"a{character}"]
-
-
-def test_empty_lines_count_at_every_place(write):
-    assert list(read_lines(write("train.en", "\n\na\n\n"))) == ["", "", "a", ""]
-
-
-def test_file_without_content_has_no_line(write):
-    assert list(read_lines(write("train.en", ""))) == list(read_lines(write("train.en.gz", ""))) == []
-
-
-def test_byte_order_mark_is_dropped_at_the_start_of_the_file_only(write):
-    assert list(read_lines(write("train.en", "\ufeff\ufeffa\n\ufeffb\n"))) == ["\ufeffa", "\ufeffb"]
-
-
-@pytest.mark.parametrize("name", ["train.de", "train.de.gz"])
-def test_byte_that_is_not_utf8_raises_with_file_line_and_byte(write, name):
-    path = write(name, "gut\nzwölf\n".encode() + "zwölf\n".encode("latin1"))
-    with pytest.raises(ValueError, match=r"line 3: byte 3 of the line, 0xf6, is not UTF-8.*iconv") as raised:
-        list(read_lines(path))
-    assert str(raised.value).startswith(str(path))
-
-
-def test_utf16_file_raises_at_its_first_byte(write):
-    with pytest.raises(ValueError, match=r"train.de, line 1: byte 1 of the line, 0xff, is not UTF-8"):
-        list(read_lines(write("train.de", "gut\n".encode("utf-16"))))
-
-
-def damaged(content, kind):
-    """Gzip bytes that were cut, changed in the checksum, changed in the middle, or never were gzip."""
-    whole = bytearray(gzip.compress(content, mtime=0))
-    if kind == "cut":
-        return bytes(whole[: len(whole) // 2])
-    if kind == "checksum":
-        whole[-8] ^= 1
-    if kind == "middle":
-        whole[10:20] = b"\xff" * 10
-    return content if kind == "plain" else bytes(whole)
-
-
-@pytest.mark.parametrize("kind", ["cut", "checksum", "middle", "plain"])
-def test_damaged_gzip_raises_with_file_and_line(tmp_path, kind):
-    path = tmp_path / "train.de.gz"
-    path.write_bytes(damaged("".join(f"line {number}\n" for number in range(1000)).encode(), kind))
-    with pytest.raises(ValueError, match=r"train.de.gz is not a whole gzip file: it can be read up to line \d+ only"):
-        list(read_lines(path))
-
-
-def test_lines_before_the_damage_are_counted(tmp_path):
-    path = tmp_path / "train.de.gz"
-    path.write_bytes(damaged(b"a\nb\nc\n", "checksum"))
-    with pytest.raises(ValueError, match=r"up to line 3 only .*CRC check failed"):
-        list(read_lines(path))
-
-
 def test_fingerprint_depends_on_lines_and_not_on_how_they_are_stored(write):
     plain = fingerprint({"train": (write("train.en", "a\nb\n"), write("train.de", "c\nd\n"))})
     stored_otherwise = (write("en.train.txt.gz", "\ufeffa\r\nb"), write("de.train.txt", "c\r\nd\r\n"))
     assert fingerprint({"train": stored_otherwise}) == plain
+
+
+def test_fingerprint_of_pairs_in_one_file_is_that_of_two_files(write):
+    two = fingerprint({"train": (write("train.en", "a\nb\n"), write("train.de", "c\nd\n"))})
+    assert fingerprint({"train": (write("deu.txt", "\ufeffa\tc\r\nb\td\tCC-BY 2.0\r\n"),)}) == two
+
+
+@pytest.mark.parametrize("line, tabs", [("no tab", 0), ("1\tA dog\t2\tEin Hund", 3)])
+def test_a_line_that_is_no_pair_raises_with_its_number(write, line, tabs):
+    with pytest.raises(ValueError, match=rf"deu\.txt, line 2: there must be a tab .* Received {tabs} tabs"):
+        fingerprint({"train": (write("deu.txt", f"a\tb\n{line}\n"),)})
+
+
+def test_a_file_of_pairs_without_a_line_raises(write):
+    with pytest.raises(ValueError, match=r"must have a line\. .*deu\.txt is empty"):
+        fingerprint({"train": (write("deu.txt", ""),)})
 
 
 def test_fingerprint_changes_with_every_part(write):

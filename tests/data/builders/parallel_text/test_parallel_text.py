@@ -41,6 +41,13 @@ def test_pairs_are_the_lines_of_both_files(folder, data_dir):
     assert texts(splits["train"]) == TRAIN
 
 
+def test_pairs_come_from_one_file_with_tabs_too(tmp_path, data_dir):
+    path = tmp_path / "deu.txt"
+    path.write_text("A dog runs.\tEin Hund rennt.\tCC-BY 2.0\n\tJa.\n\nNo.\tNein.", encoding="utf-8")
+    (pairs,) = load_parallel_text(path, "en", "de", data_dir=data_dir).values()
+    assert texts(pairs) == [("A dog runs.", "Ein Hund rennt."), ("", "Ja."), ("", ""), ("No.", "Nein.")]
+
+
 def test_order_is_that_of_the_file(folder, data_dir):
     pairs = load_parallel_text(folder, "en", "de", data_dir=data_dir)["val"]
     assert texts(pairs) == texts(pairs) == [(f"s{i}", f"t{i}") for i in range(COUNT)]

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from keras_attention.data import ascending_orders, convex_hulls, delaunay_triangulations, shortest_tours
 from keras_attention.data.builders.point_sets.arrays import (
     is_first_of_equals,
     lexicographic_order,
@@ -8,6 +9,26 @@ from keras_attention.data.builders.point_sets.arrays import (
     point_sets,
     split_rows,
 )
+
+SIZES = [5, 3, 8, 5, 1]
+
+
+@pytest.mark.parametrize("solve", [convex_hulls, delaunay_triangulations, shortest_tours, ascending_orders])
+def test_sets_of_several_sizes_have_the_answers_of_each_alone(solve, rng):
+    width = 1 if solve is ascending_orders else 2
+    sets = [rng.random((size, width)) for size in SIZES]
+    answers = solve(sets)
+    assert len(answers) == len(SIZES)
+    for one_set, answer in zip(sets, answers, strict=True):
+        np.testing.assert_array_equal(answer, solve([one_set])[0])
+        assert answer.dtype == "int32"
+
+
+def test_a_mistake_in_sets_of_several_sizes_is_named():
+    with pytest.raises(ValueError, match=r"must be finite\. Received \[\[0\.5, nan\]\] as set 1 \(from 0\)"):
+        convex_hulls([np.ones((3, 2)), [[0.5, np.nan]]])
+    with pytest.raises(ValueError, match=r"shape \(N, n, 2\).* Received shape \(1, 4, 3\)"):
+        convex_hulls([np.ones((5, 2)), np.ones((4, 3))])
 
 
 def test_float32_points_keep_their_values_in_float64(rng):
