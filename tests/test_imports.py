@@ -32,7 +32,7 @@ ALLOWED = {
 
 # Library -> where it may be imported. A kernel of `ops` that needs TensorFlow gets a line of its own: "ops/name.py".
 HEAVY = {
-    "tensorflow": ("data/", "serving/", "ops/tensorflow_scan.py"),
+    "tensorflow": ("data/", "serving/", "ops/tensorflow_replicas.py", "ops/tensorflow_scan.py"),
     "tensorflow_text": ("data/", "serving/"),
     "tensorflow_datasets": ("data/",),
     "tensorflow_serving": ("serving/",),

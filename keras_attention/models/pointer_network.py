@@ -216,7 +216,13 @@ class PointerNetwork(SequenceModel):
         return {**source, "target": shift_right(target, self.start_id)}
 
     def target_mask(self, target):
-        return _real_targets(shift_right(target, self.start_id))
+        return self.logits_mask(shift_right(target, self.start_id))
+
+    def logits_mask(self, target):
+        return _real_targets(target)
+
+    def number_of_classes(self, inputs):
+        return 1 + inputs["source"].shape[1]
 
     # === Inputs ===
 

@@ -38,11 +38,13 @@ def check_points(inputs, feature_dim):
             f"{points.shape}. Wrap a single source in a list, or make the model with another `feature_dim`."
         )
     mask = np.ones(points.shape[:2], "bool") if mask is None else ops.convert_to_numpy(mask)
-    if mask.shape != points.shape[:2] or mask.dtype != "bool":
+    is_mask = mask.dtype == "bool" or (np.issubdtype(mask.dtype, np.integer) and np.isin(mask, (0, 1)).all())
+    if mask.shape != points.shape[:2] or not is_mask:
         raise ValueError(
-            f"`source_mask` must be boolean of shape (B, S), here {points.shape[:2]} (True = a real position). Received "
-            f"shape {mask.shape} and dtype {mask.dtype}."
+            "`source_mask` must be boolean, or integers 0 and 1, of shape (B, S), here "
+            f"{points.shape[:2]} (True = a real position). Received shape {mask.shape} and dtype {mask.dtype}."
         )
+    mask = mask.astype("bool")
     given, points = points, points.astype("float32")
     if not np.isfinite(points[mask]).all():
         row, position = np.argwhere(mask & ~np.isfinite(points).all(axis=-1))[0]

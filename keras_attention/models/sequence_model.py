@@ -11,9 +11,11 @@ from keras_attention.decoding.symbols import check_end
 from keras_attention.ops.masks import padding_mask
 from keras_attention.ops.shapes import check_positive_integer
 from keras_attention.tokens import END, START
+from keras_attention.training.losses import SmoothedCrossentropy, check_labels
+from keras_attention.training.token_model import TokenModel
 
 
-class SequenceModel(keras.Model):
+class SequenceModel(TokenModel):
     """Base class of the models that write a target sequence for a source sequence.
 
     A subclass builds its functional graph on `{"source": (B, S), "target": (B, T)}` and writes five methods over the
@@ -138,6 +140,23 @@ class SequenceModel(keras.Model):
         """
         return ops.convert_to_numpy(self.score(*self.check_pairs(inputs)))
 
+    def logits_mask(self, target):
+        """Mask `(B, T)` of the logits that count, for the ids `target (B, T)` that the decoder reads."""
+        return padding_mask(target)
+
+    def number_of_classes(self, inputs):
+        """How many classes the logits for `{"source", "target"}` have."""
+        return self.outputs[0].shape[-1]
+
+    def check_labels(self, x, y=None, sample_weight=None):
+        if not (is_smoothed(self.loss) and isinstance(x, dict) and isinstance(y, np.ndarray) and y.ndim == 2):
+            return
+        weights = ops.convert_to_numpy(self.logits_mask(ops.convert_to_tensor(x["target"])))
+        if sample_weight is not None:
+            sample_weight = ops.convert_to_numpy(sample_weight)
+            weights = weights * np.reshape(sample_weight, (len(y), -1))  # one for each example or one for each token
+        check_labels(y, weights, self.number_of_classes(x))
+
     def alignment(self, inputs):
         """Which source positions the model attends to when it predicts each token of given targets.
 
@@ -220,6 +239,11 @@ class _CompiledSearches:
             search.compile()
             self.searches[key] = search
         return tuple(map(np.asarray, self.searches[key].predict_on_batch(source)))
+
+
+def is_smoothed(loss):
+    """Whether a compiled loss is `SmoothedCrossentropy`, whose labels are ids."""
+    return isinstance(getattr(loss, "loss_object", loss), SmoothedCrossentropy)
 
 
 def shift_right(target, start=START):

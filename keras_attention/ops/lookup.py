@@ -56,3 +56,9 @@ def config_of(layer):
     """
     config = keras.saving.serialize_keras_object(layer)
     return {name: value for name, value in config.items() if name != "build_config"}
+
+
+def described(thing):
+    """`repr` of an object from its config: `WarmupInverseSquareRoot(hidden_dim=512, warmup_steps=4000, scale=1.0)`."""
+    arguments = ", ".join(f"{name}={value!r}" for name, value in thing.get_config().items())
+    return f"{type(thing).__name__}({arguments})"

@@ -133,6 +133,9 @@ class AverageCheckpoints(keras.callbacks.Callback):
         self.folder = pathlib.Path(folder)
         self.last = check_positive_integer("last", last)
 
+    def __repr__(self):
+        return f"AverageCheckpoints({str(self.folder)!r}, last={self.last})"
+
     def on_epoch_end(self, epoch, logs=None):
         number = epoch + 1
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -11,6 +11,7 @@ import keras
 from keras import ops
 
 from keras_attention.ops.shapes import sizes_differ
+from keras_attention.training.token_means import TokenMean, reduced, replaced
 
 _OPEN = contextvars.ContextVar("open credit", default=None)
 
@@ -102,22 +103,17 @@ def open_credit(credit):
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class CreditedLoss(keras.losses.Loss):
+class CreditedLoss(TokenMean):
     """A loss as it was, except while a credit is open. `ReinforceModel.compile` makes it; users need not.
 
     Args:
         loss: A name, a function or a `keras.losses.Loss`.
     """
 
-    def __init__(self, loss):
-        self.loss = loss
-        self.loss_object = loss_object(loss)
-        super().__init__(self.loss_object.name, self.loss_object.reduction, self.loss_object.dtype)
-
     def __call__(self, y_true, y_pred, sample_weight=None):
         credit = _OPEN.get()
         if credit is None:
-            return self.loss_object(y_true, y_pred, sample_weight)
+            return super().__call__(y_true, y_pred, sample_weight)
         objectives = []
 
         def call(y_true, y_pred):
@@ -125,7 +121,7 @@ class CreditedLoss(keras.losses.Loss):
             objectives.append(objective)
             return losses
 
-        result = replaced(self.loss_object, call)(y_true, y_pred, sample_weight)
+        result = reduced(replaced(self.loss_object, call), y_true, y_pred, sample_weight)
         if self.reduction == "sum":  # over the rows of each example, too
             result = result / credit.count
         if not objectives:
@@ -136,48 +132,13 @@ class CreditedLoss(keras.losses.Loss):
         # The mean as Keras weighs and masks it, and that of ones: less than one for a replica, zero if nothing counts.
         credit.measures.append(
             [
-                replaced(self.loss_object, lambda *_, values=values: values, "mean_with_sample_weight")(
-                    y_true, y_pred, sample_weight
+                reduced(
+                    replaced(self.loss_object, lambda *_, values=values: values, "mean_with_sample_weight"),
+                    y_true,
+                    y_pred,
+                    sample_weight,
                 )
                 for values in (objectives[0], ops.ones_like(objectives[0]))
             ]
         )
         return result
-
-    def call(self, y_true, y_pred):
-        return self.loss_object.call(y_true, y_pred)
-
-    def get_config(self):
-        return {"loss": keras.saving.serialize_keras_object(self.loss)}
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(keras.saving.deserialize_keras_object(config["loss"]))
-
-
-def loss_object(loss):
-    """The `keras.losses.Loss` of a name, a function or a `Loss`."""
-    function = keras.losses.get(loss)
-    if isinstance(function, keras.losses.Loss):
-        return function
-    name = loss if isinstance(loss, str) else getattr(function, "__name__", "loss")
-    # Keras' wrapper of functions, which makes ranks equal, has no public name of its own; this class is one.
-    wrapper = keras.losses.MeanSquaredError(name=name.strip("<>"))  # "<lambda>" is no name for TensorFlow
-    wrapper.fn = function
-    return wrapper
-
-
-def replaced(loss, call, reduction=None):
-    """A copy of the object `loss` whose `call` is another function; how it treats weights and masks stays."""
-    other = object.__new__(type(loss))  # copy.copy would write a Keras object to a file and read it
-    vars(other).update(vars(loss), call=call)
-    if reduction is not None:
-        other.reduction = reduction
-    return other
-
-
-def credited(loss):
-    """A compiled loss, alone or in a list or dictionary, as `CreditedLoss`; `None` stays."""
-    return keras.tree.map_structure(
-        lambda leaf: leaf if leaf is None or isinstance(leaf, CreditedLoss) else CreditedLoss(leaf), loss
-    )

@@ -1,13 +1,17 @@
-"""Cross-entropy of integer targets, with or without smoothed labels."""
+"""Cross-entropy of integer targets with smoothed labels."""
 
 import keras
+import numpy as np
 from keras import ops
 
+from keras_attention.ops.known_values import known_values
+from keras_attention.ops.lookup import described
 from keras_attention.ops.shapes import check_rate, sizes_differ
 from keras_attention.ops.softmax import LOWEST, mask_scores
+from keras_attention.training.token_means import MEANS, reduced
 
 
-def smoothed_crossentropy(targets, logits, label_smoothing=0.0):
+def smoothed_crossentropy(targets, logits, label_smoothing):
     """Cross-entropy of each token, of which a share is spread evenly over the classes that may be chosen.
 
     `loss = (1 - label_smoothing) · crossentropy[target] + label_smoothing · mean over allowed c of crossentropy[c]`
@@ -19,7 +23,7 @@ def smoothed_crossentropy(targets, logits, label_smoothing=0.0):
         label_smoothing: Share in [0, 1).
 
     Returns:
-        float32 tensor `(...)`. No tensor of one-hot targets is made.
+        float32 tensor `(...)`, NaN where a target is outside 0 ... V-1. No tensor of one-hot targets is made.
     """
     logits = ops.cast(logits, "float32")
     allowed = logits > LOWEST / 2
@@ -32,7 +36,7 @@ def smoothed_crossentropy(targets, logits, label_smoothing=0.0):
         mean = ops.sum(ops.where(allowed, logits, 0.0), axis=-1) / ops.maximum(count, 1.0)
         uniform = ops.where(count > 0, ops.logsumexp(logits, axis=-1) - mean, crossentropy)
         loss = (1.0 - label_smoothing) * crossentropy + label_smoothing * uniform
-    return ops.where(in_vocabulary, loss, -LOWEST)
+    return ops.where(in_vocabulary, loss, float("nan"))
 
 
 def check_targets(targets, logits):
@@ -64,9 +68,40 @@ def spread_weights(sample_weight, targets):
     return ops.copy(ops.broadcast_to(sample_weight, ops.shape(targets)))
 
 
+class _TokenWeights(keras.losses.Loss):
+    """Weight of each token: the mask Keras keeps on `y_pred` times the sample weight, in the shape of `y_true`.
+
+    Among the public names of Keras only a loss reads that mask, so the weights are a loss of one, not reduced.
+    """
+
+    def __init__(self):
+        super().__init__(name="token_weights", reduction="none", dtype="float32")
+
+    def call(self, y_true, y_pred):
+        return ops.ones_like(y_true)
+
+
+def token_weights(targets, logits, sample_weight):
+    """float32 weights of the shape of `targets`, after checking shapes; 0 where Keras' mask of `logits` is False."""
+    check_targets(targets, ops.convert_to_tensor(logits))
+    return _TokenWeights()(targets, logits, spread_weights(sample_weight, targets))
+
+
+def check_labels(labels, weights, vocabulary_size):
+    """Raises if a label whose weight is not zero is outside the vocabulary; all arrays, of one shape."""
+    wrong = ((labels < 0) | (labels >= vocabulary_size)) & (weights != 0)
+    if wrong.any():
+        place = tuple(int(index) for index in np.argwhere(wrong)[0])
+        raise ValueError(
+            f"Labels must be ids in [0, {vocabulary_size}), the classes of the logits. Received {labels[place]} at {place} of "
+            f"labels of shape {labels.shape}. Tokenise with the tokeniser that the model was made for, and give labels that "
+            "must not count a `sample_weight` of 0."
+        )
+
+
 @keras.saving.register_keras_serializable(package="keras_attention")
 class SmoothedCrossentropy(keras.losses.Loss):
-    """Cross-entropy between integer targets and logits, with label smoothing.
+    """Cross-entropy between integer targets and logits, with label smoothing: 0.1 unless told otherwise, as in the paper.
 
     `loss = (1 - label_smoothing) · crossentropy[target] + label_smoothing · mean over allowed c of crossentropy[c]`
     with `crossentropy[c] = logsumexp(logits) - logits[c]`.
@@ -74,18 +109,23 @@ class SmoothedCrossentropy(keras.losses.Loss):
     A class whose logit is the package's LOWEST constant (or -inf) is masked, as are padded positions of a pointer: it
     gets no share of the smoothing. The paper spreads over all classes, which with masked classes costs millions.
 
-    The loss is one value for each token, so that Keras leaves out masked tokens, applies sample weights and averages
-    over replicas by itself. A batch without a single real token gives 0. Keras averages over the real tokens of each
-    replica: where replicas hold different numbers of them, the loss differs a little from that of one device, unless
-    the logits carry no mask and `sample_weight` says what counts.
+    The loss is one value for each token, so that Keras leaves out masked tokens and applies sample weights by itself; the
+    reduction is the mean over the real tokens of the whole batch, on however many replicas of a `MirroredStrategy` they
+    are. (On JAX with `keras.distribution` a batch is one array anyway.) A batch without a real token gives 0.
 
-    A target that can't be chosen, because its class is masked or its id is outside 0 ... V-1, costs about -LOWEST:
-    too much to be overlooked, yet finite with a finite gradient, so that a weight of zero silences it. (A compiled step
-    can't raise for a value.) Where every class is masked the loss is log V.
+    What `fit` and `evaluate` report is the mean over all real tokens for the models of this package. For other models
+    Keras takes the mean of the batches' losses, each weighted by its number of examples.
+
+    A label outside 0 ... V-1 is an error where its value is known: eagerly, and in arrays given to `fit` and `evaluate` of a
+    sequence model. A compiled step can't raise for a value; there the loss is NaN, which `keras.callbacks.TerminateOnNaN`
+    notices, and the label moves no weight. Masked tokens and those of weight zero may have any label.
+
+    A target whose class is masked costs about -LOWEST: too much to be overlooked, yet finite with a finite gradient.
+    Where every class is masked the loss is log V.
 
     Args:
-        label_smoothing: Number in [0, 1), share of each target that is spread over all allowed classes. 0.1 in the
-            paper.
+        label_smoothing: Number in [0, 1), share of each target that is spread over all allowed classes. The
+            paper's 0.1 costs likelihood and gains BLEU; where the best answer is certain, as for a pointer or a date, pass 0.0.
         reduction: As in `keras.losses.Loss`.
         name: String.
 
@@ -98,7 +138,7 @@ class SmoothedCrossentropy(keras.losses.Loss):
         float32 scalar, or `(...)` with `reduction="none"`. All is computed in float32 without one-hot targets.
 
     Raises:
-        ValueError: If the shapes don't match, or `label_smoothing` is outside [0, 1).
+        ValueError: If the shapes don't match, a label is outside the vocabulary, or `label_smoothing` is outside [0, 1).
 
     Example:
         >>> loss = SmoothedCrossentropy(label_smoothing=0.1)
@@ -110,13 +150,21 @@ class SmoothedCrossentropy(keras.losses.Loss):
         Vaswani et al., 2017, section 5.4, arXiv:1706.03762; Szegedy et al., 2016, section 7, arXiv:1512.00567.
     """
 
-    def __init__(self, label_smoothing=0.0, reduction="sum_over_batch_size", name="smoothed_crossentropy"):
+    def __init__(self, label_smoothing=0.1, reduction="sum_over_batch_size", name="smoothed_crossentropy"):
         super().__init__(name=name, reduction=reduction, dtype="float32")
         self.label_smoothing = check_rate("label_smoothing", label_smoothing)
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         y_true = ops.convert_to_tensor(y_true)
-        return super().__call__(y_true, y_pred, spread_weights(sample_weight, y_true))
+        weights = token_weights(y_true, y_pred, sample_weight)
+        labels, known_weights = known_values(y_true), known_values(weights)
+        if labels is not None and known_weights is not None:
+            check_labels(labels, known_weights, np.shape(y_pred)[-1])
+        y_true = ops.where(weights == 0.0, 0, y_true)  # what does not count may be any label, and NaN times 0 is NaN
+        sample_weight = spread_weights(sample_weight, y_true)
+        if self.reduction in MEANS:
+            return reduced(self, y_true, y_pred, sample_weight)
+        return super().__call__(y_true, y_pred, sample_weight)
 
     def call(self, y_true, y_pred):
         check_targets(y_true, y_pred)
@@ -124,3 +172,6 @@ class SmoothedCrossentropy(keras.losses.Loss):
 
     def get_config(self):
         return {**super().get_config(), "label_smoothing": self.label_smoothing}
+
+    def __repr__(self):
+        return described(self)

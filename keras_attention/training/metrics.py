@@ -3,29 +3,15 @@
 import keras
 from keras import ops
 
-from keras_attention.training.losses import check_targets, spread_weights
-
-
-class _TokenWeights(keras.losses.Loss):
-    """Weight of each token: the mask Keras keeps on `y_pred` times the sample weight, in the shape of `y_true`.
-
-    Among the public names of Keras only a loss reads that mask, so the weights are a loss of one, not reduced.
-    """
-
-    def __init__(self):
-        super().__init__(name="token_weights", reduction="none", dtype="float32")
-
-    def call(self, y_true, y_pred):
-        return ops.ones_like(y_true)
+from keras_attention.training.losses import token_weights
 
 
 def token_results(y_true, y_pred, sample_weight):
     """`(right, weights)`: boolean and float32, both of the shape of `y_true`."""
     targets = ops.convert_to_tensor(y_true)
     logits = ops.convert_to_tensor(y_pred)
-    check_targets(targets, logits)
+    weights = token_weights(targets, y_pred, sample_weight)
     right = ops.cast(ops.argmax(logits, axis=-1), "int32") == ops.cast(targets, "int32")
-    weights = _TokenWeights()(targets, y_pred, spread_weights(sample_weight, targets))
     return right, weights
 
 
@@ -37,7 +23,8 @@ class TokenAccuracy(keras.metrics.Mean):
     and 0 where Keras' mask of `y_pred` is False. Tokens of all batches count alike, whatever the batches' sizes.
 
     Keras passes the mask under `metrics=` and under `weighted_metrics=`, the sample weight only under the latter. On JAX
-    it loses the mask inside `fit` (not in `evaluate`): there pass the padding as `sample_weight` to `weighted_metrics=`.
+    it loses the mask inside `fit` (not in `evaluate`) of all models but the sequence models and `ReinforceModel`: for others
+    pass the padding as `sample_weight` to `weighted_metrics=`.
 
     Args:
         name: String.
@@ -78,7 +65,8 @@ class SequenceAccuracy(keras.metrics.Mean):
     token counts, so that padding in the batch's axis changes nothing.
 
     Keras passes the mask under `metrics=` and under `weighted_metrics=`, the sample weight only under the latter. On JAX
-    it loses the mask inside `fit` (not in `evaluate`): there pass the padding as `sample_weight` to `weighted_metrics=`.
+    it loses the mask inside `fit` (not in `evaluate`) of all models but the sequence models and `ReinforceModel`: for others
+    pass the padding as `sample_weight` to `weighted_metrics=`.
 
     Args:
         name: String.

@@ -9,8 +9,10 @@ from keras_attention.ops.choices import collect_choices, is_collecting, record_c
 from keras_attention.ops.lookup import config_of
 from keras_attention.ops.shapes import check_number
 from keras_attention.training.baselines import get_baseline
-from keras_attention.training.credit import credited, open_credit
+from keras_attention.training.credit import CreditedLoss, open_credit
 from keras_attention.training.samples import RandomChoices, get_choices
+from keras_attention.training.token_means import wrapped
+from keras_attention.training.token_model import TokenModel
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -80,7 +82,7 @@ def record_output(inputs, outputs, log_probs):
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class ReinforceModel(keras.Model):
+class ReinforceModel(TokenModel):
     """A functional model whose random choices learn by REINFORCE.
 
         loss     = as compiled: the reported number is unchanged
@@ -180,14 +182,14 @@ class ReinforceModel(keras.Model):
         self._step.predicted = choices.predicted(batch_size)
         return outputs
 
-    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+    def objective(self, x, y, y_pred, sample_weight, training):
         if not (training and self._is_training):
-            return super().compute_loss(x, y, y_pred, sample_weight, training)
+            return super().objective(x, y, y_pred, sample_weight, training)
         step = vars(self._step)
         log_prob, entropy, predictions = (step.pop(name, None) for name in ("log_prob", "entropy", "predicted"))
         y, sample_weight = repeat_rows((y, sample_weight), self.choices.count)
         if log_prob is None:
-            return super().compute_loss(x, y, y_pred, sample_weight, training)
+            return super().objective(x, y, y_pred, sample_weight, training)
         self._step.shown = self.choices.shown(log_prob)
         if not self.baseline.reads_choices:
             predictions = repeat_rows(self.baseline.predict(x), self.choices.count)
@@ -195,7 +197,7 @@ class ReinforceModel(keras.Model):
         with open_credit(
             self.choices.credit(log_prob, entropy, self.entropy_weight, self.baseline, predictions)
         ) as credit:
-            loss = super().compute_loss(x, y, y_pred, sample_weight, training)
+            loss = super().objective(x, y, y_pred, sample_weight, training)
         if not credit.measures:
             raise ValueError(
                 "Choices learn from the losses given to `compile`. Received none. Pass `loss=`: what `add_loss` adds says "
@@ -204,25 +206,20 @@ class ReinforceModel(keras.Model):
         self.baseline.update(credit.measures)
         return loss
 
-    def compute_metrics(self, x, y, y_pred, sample_weight=None):
-        if self._is_training and self.choices.count > 1:
-            shown = vars(self._step).pop("shown", None)
-            if shown is None:  # nothing was chosen
-                shown = RandomChoices(self.choices.count).shown(keras.tree.flatten(y_pred)[0])
-            y_pred = keras.tree.map_structure(lambda tensor: self.rows([tensor, shown]), y_pred)
-        return super().compute_metrics(x, y, y_pred, sample_weight)
+    def shown(self, y_pred):
+        if not self._is_training or self.choices.count == 1:
+            return y_pred
+        shown = vars(self._step).pop("shown", None)
+        if shown is None:  # nothing was chosen
+            shown = RandomChoices(self.choices.count).shown(keras.tree.flatten(y_pred)[0])
+        return keras.tree.map_structure(lambda tensor: self.rows([tensor, shown]), y_pred)
 
     @property
     def _is_training(self):
         return getattr(self._step, "is_training", False)
 
-    def compile(self, optimizer="rmsprop", loss=None, *args, **kwargs):
-        super().compile(optimizer, credited(loss), *args, **kwargs)
-
-    def compile_from_config(self, config):
-        self.compile(**keras.saving.deserialize_keras_object(config))
-        if self.optimizer is not None:
-            self.optimizer.build(self.trainable_variables)
+    def wrapped_loss(self, loss):
+        return wrapped(loss, CreditedLoss)
 
     def get_config(self):
         graph = keras.Model(self.input, self.output, name=self.name)

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_attention.ops.lookup import described
 from keras_attention.ops.shapes import check_positive_integer
 from keras_attention.training.credit import Credit, check_per_example, without_value
 
@@ -82,6 +83,9 @@ class AllChoices:
 
     def get_config(self):
         return {"count": self.count}
+
+    def __repr__(self):
+        return described(self)
 
     @classmethod
     def from_config(cls, config):

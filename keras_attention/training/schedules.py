@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_attention.ops.lookup import described
 from keras_attention.ops.shapes import check_positive, check_positive_integer
 
 
@@ -53,3 +54,6 @@ class WarmupInverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
 
     def get_config(self):
         return {"hidden_dim": self.hidden_dim, "warmup_steps": self.warmup_steps, "scale": self.scale}
+
+    def __repr__(self):
+        return described(self)

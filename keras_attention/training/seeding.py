@@ -40,6 +40,9 @@ class SeedEachEpoch(keras.callbacks.Callback):
         super().__init__()
         self.epoch = epoch
 
+    def __repr__(self):
+        return f"SeedEachEpoch(epoch={self.epoch!r})"
+
     def on_epoch_begin(self, epoch, logs=None):
         if self.epoch is not None:
             self.epoch.assign(epoch)

@@ -82,7 +82,7 @@ def test_the_whole_model_quantizes_to_int8():
 
 def test_float16_by_argument_scales_the_loss():
     model = make_transformer(num_layers=1, dtype="mixed_float16")
-    model.compile("adam", SmoothedCrossentropy())
+    model.compile("adam", SmoothedCrossentropy(0.0))
     assert isinstance(model.optimizer, keras.optimizers.LossScaleOptimizer)
 
 

@@ -164,7 +164,7 @@ def test_padding_does_not_change_the_loss_or_the_metric():
 
 def test_an_overfitted_model_answers_what_it_was_taught():
     model = make_transformer(num_layers=1, hidden_dim=16, dropout=0.0, normalize_first=True)
-    model.compile(keras.optimizers.Adam(0.01), SmoothedCrossentropy())
+    model.compile(keras.optimizers.Adam(0.01), SmoothedCrossentropy(0.0))
     for _ in range(60):
         model.train_on_batch(INPUTS, LABELS)
     assert model.generate(SOURCE, max_length=5).tolist() == LABELS.tolist()
@@ -183,7 +183,7 @@ def test_a_compiled_step_equals_an_ordinary_one():
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_half_precision_trains_and_gives_float32_logits(policy):
     model = make_transformer(num_layers=1, dtype=policy)
-    model.compile("adam", SmoothedCrossentropy())
+    model.compile("adam", SmoothedCrossentropy(0.0))
     assert np.isfinite(model.fit(INPUTS, LABELS, epochs=2, verbose=0).history["loss"]).all()
     logits = model(INPUTS)
     assert keras.backend.standardize_dtype(logits.dtype) == "float32"
@@ -210,7 +210,7 @@ def test_the_encoder_may_attend_by_dependency_trees(tmp_path):
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="takes minutes to compile")
 def test_an_encoder_of_dependency_trees_trains_and_generates():
     model = make_transformer(num_layers=1, encoder_alignment="dependency_tree")
-    model.compile("sgd", SmoothedCrossentropy(), run_eagerly=True)
+    model.compile("sgd", SmoothedCrossentropy(0.0), run_eagerly=True)
     before = model.encoder_blocks[0].get_weights()
     model.fit(INPUTS, LABELS, verbose=0)
     after = model.encoder_blocks[0].get_weights()

@@ -45,7 +45,7 @@ def padded_classifier():
     embedding = keras.layers.Embedding(3, 3, mask_zero=True)
     model = keras.Sequential([keras.Input((None,), dtype="int32"), embedding])
     embedding.set_weights([np.array([[-20.0, 20.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])])
-    model.compile(optimizer=keras.optimizers.SGD(1.0), loss=SmoothedCrossentropy())
+    model.compile(optimizer=keras.optimizers.SGD(1.0), loss=SmoothedCrossentropy(0.0))
     return model
 
 
@@ -104,13 +104,51 @@ def test_half_precision_logits_give_a_float32_loss(dtype):
 
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("target", [2, 3, -1])
-def test_target_that_cannot_be_chosen_is_huge_and_finite_and_silenced_by_weight_zero(target, label_smoothing):
+def test_a_weight_of_zero_silences_any_label(target, label_smoothing):
     loss = SmoothedCrossentropy(label_smoothing)
     targets, logits = np.array([[0, target]]), np.array([[[1.0, 2.0, LOWEST]] * 2], "float32")
-    assert 1e29 < float(loss(targets, logits)) < np.inf
     only_first = float(loss(targets, logits, sample_weight=np.array([[2.0, 0.0]])))
     assert only_first == pytest.approx(1.3133 - 0.5 * label_smoothing, abs=5e-5)
+
+
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
+def test_a_label_whose_class_is_masked_is_huge_with_a_finite_gradient(label_smoothing):
+    loss = SmoothedCrossentropy(label_smoothing)
+    targets, logits = np.array([[0, 2]]), np.array([[[1.0, 2.0, LOWEST]] * 2], "float32")
+    assert 1e29 < float(loss(targets, logits)) < np.inf
     assert np.isfinite(gradient(lambda logits: loss.call(ops.convert_to_tensor(targets), logits), logits)).all()
+
+
+@pytest.mark.parametrize("label", [3, -1])
+def test_a_known_label_outside_the_vocabulary_is_an_error(label):
+    with pytest.raises(ValueError, match=rf"ids in \[0, 3\).*Received {label} at \(0, 1\) of labels of shape \(1, 2\)"):
+        SmoothedCrossentropy()(np.array([[0, label]]), np.zeros((1, 2, 3), "float32"))
+
+
+@pytest.mark.skipif(keras.backend.backend() == "torch", reason="torch computes each step eagerly: values are known")
+@pytest.mark.parametrize("label", [3, -1])
+def test_a_label_outside_the_vocabulary_makes_the_loss_of_a_compiled_step_nan_and_moves_no_weight(label):
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(3, kernel_initializer="zeros")])
+    model.compile(keras.optimizers.SGD(1.0), SmoothedCrossentropy(0.0))
+    history = model.fit(np.ones((2, 1)), np.array([1, label]), verbose=0).history
+    assert np.isnan(history["loss"][0])
+    third = 1 / 6  # of two examples one has a gradient: 1/3 of a half
+    np.testing.assert_allclose(model.get_weights()[0], [[-third, 2 * third, -third]], atol=1e-6)
+
+
+def test_masked_tokens_may_have_any_label():
+    model = padded_classifier()
+    value = model.evaluate(np.array([[1, 2, 0, 0]]), np.array([[1, 2, -1, 7]]), verbose=0)
+    assert value == pytest.approx(1.0986, abs=5e-5)
+
+
+def test_a_tenth_is_smoothed_by_default():
+    assert SmoothedCrossentropy().label_smoothing == 0.1
+
+
+def test_the_repr_says_how_it_was_made():
+    expected = "SmoothedCrossentropy(name='tokens', reduction='sum', label_smoothing=0.2)"
+    assert repr(SmoothedCrossentropy(0.2, reduction="sum", name="tokens")) == expected
 
 
 @pytest.mark.parametrize("masked", [LOWEST, -np.inf])
@@ -168,7 +206,7 @@ def test_weight_of_each_example_holds_for_all_of_its_tokens():
     logits = np.zeros((3, 3, 5), "float32")
     logits[0, :, 1] = 9.0
     targets = np.zeros((3, 3), "int32")
-    loss = SmoothedCrossentropy()
+    loss = SmoothedCrossentropy(0.0)
     by_example = float(loss(targets, logits, sample_weight=np.array([0.0, 1.0, 2.0])))
     assert by_example == pytest.approx((0 + 3 + 6) * np.log(5.0) / 9, rel=1e-6)
     mean = SmoothedCrossentropy(reduction="mean_with_sample_weight")
@@ -179,7 +217,7 @@ def test_a_compiled_model_takes_weights_of_examples_and_then_of_tokens():
     inputs = keras.Input((3,))
     logits = keras.layers.Reshape((3, 5))(keras.layers.Dense(15)(inputs))
     model = keras.Model(inputs, logits)
-    model.compile("sgd", SmoothedCrossentropy())
+    model.compile("sgd", SmoothedCrossentropy(0.0))
     x, y, weights = np.ones((7, 3), "float32"), np.ones((7, 3), "int32"), np.arange(7.0, dtype="float32")
     values = [
         model.evaluate(x, y, sample_weight=each, batch_size=7, verbose=0)
@@ -206,7 +244,7 @@ def test_compiled_loss_is_saved_with_the_model(tmp_path):
 @pytest.mark.parametrize("shape", [(2, 3, 1), (2, 3, 7), (2,), (2, 5)])
 def test_targets_of_another_shape_are_an_error(shape):
     with pytest.raises(ValueError, match=r"one integer for each row of `y_pred`.*y_true\s+of shape \(2"):
-        SmoothedCrossentropy()(np.zeros(shape, "int32"), np.zeros((2, 3, 7), "float32"))
+        SmoothedCrossentropy(0.0)(np.zeros(shape, "int32"), np.zeros((2, 3, 7), "float32"))
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.0])

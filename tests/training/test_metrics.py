@@ -84,7 +84,7 @@ def test_compiled_metrics_leave_out_the_tokens_that_keras_masks():
     inputs = np.array([[3, 4, 0], [4, 0, 0], [3, 1, 3], [0, 0, 0]])
     targets = np.vstack([TARGETS, [[0, 0, 0]]])
     model = echo_model()
-    model.compile(loss=SmoothedCrossentropy(), metrics=[TokenAccuracy(), SequenceAccuracy()])
+    model.compile(loss=SmoothedCrossentropy(0.0), metrics=[TokenAccuracy(), SequenceAccuracy()])
     values = model.evaluate(inputs, targets, batch_size=2, verbose=0, return_dict=True)
     assert values["token_accuracy"] == pytest.approx(5 / 6)
     assert values["sequence_accuracy"] == pytest.approx(2 / 3)
@@ -94,7 +94,7 @@ def test_compiled_metrics_leave_out_the_tokens_that_keras_masks():
 def test_weighted_metrics_join_mask_and_sample_weight(weight):
     inputs = np.array([[3, 4, 0], [4, 0, 0], [3, 1, 3]])
     model = echo_model()
-    model.compile(loss=SmoothedCrossentropy(), weighted_metrics=[TokenAccuracy(), SequenceAccuracy()])
+    model.compile(loss=SmoothedCrossentropy(0.0), weighted_metrics=[TokenAccuracy(), SequenceAccuracy()])
     values = model.evaluate(inputs, TARGETS, sample_weight=weight, verbose=0, return_dict=True)
     assert values["token_accuracy"] == pytest.approx((2 + 2 * 2) / (2 + 2 * 3))
     assert values["sequence_accuracy"] == pytest.approx(1 / 3)
@@ -114,7 +114,7 @@ def test_config_round_trip_and_reset(metric_class):
 
 def test_compiled_metrics_are_saved_with_the_model(tmp_path):
     model = echo_model()
-    model.compile(optimizer="sgd", loss=SmoothedCrossentropy(), metrics=[SequenceAccuracy()])
+    model.compile(optimizer="sgd", loss=SmoothedCrossentropy(0.0), metrics=[SequenceAccuracy()])
     model.evaluate(TARGETS, TARGETS, verbose=0)
     model.save(tmp_path / "model.keras")
     model = keras.models.load_model(tmp_path / "model.keras")

@@ -11,7 +11,7 @@ def movement(policy):
     """How far one step moves the weights where their gradient, about 1e-8, is zero in float16."""
     layer = keras.layers.Dense(2, use_bias=False, kernel_initializer="zeros", dtype=policy)
     model = keras.Sequential([keras.Input((1,)), layer])
-    model.compile(optimizer=keras.optimizers.SGD(1e6), loss=SmoothedCrossentropy())
+    model.compile(optimizer=keras.optimizers.SGD(1e6), loss=SmoothedCrossentropy(0.0))
     model.fit(np.array([[1e-4]]), np.array([1]), sample_weight=np.array([2e-4]), verbose=0)
     return layer.get_weights()[0]
 

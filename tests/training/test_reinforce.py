@@ -447,10 +447,10 @@ def test_sample_weights_of_examples_reach_every_token_as_without_reinforce():
     weight = keras.layers.Reshape((1, 1))(keras.layers.Lambda(lambda rows: rows[..., 0])(Forced(B)(scores)))
     outputs = keras.layers.Multiply()([logits, weight])
     model = ReinforceModel([values, logits], outputs)
-    model.compile("sgd", SmoothedCrossentropy())
+    model.compile("sgd", SmoothedCrossentropy(0.0))
     data = [normal(B, S), normal(B, B, 3)], np.array([[0, 1], [2, 0]])
     sample_weight = np.array([2.0, 0.5], "float32")
-    expected = SmoothedCrossentropy()(data[1], data[0][1], sample_weight)  # position 0 is forced
+    expected = SmoothedCrossentropy(0.0)(data[1], data[0][1], sample_weight)  # position 0 is forced
     np.testing.assert_allclose(model.train_on_batch(*data, sample_weight), expected, rtol=FLOAT32)
 
 
@@ -537,7 +537,7 @@ def test_every_scoring_weight_of_a_transformer_learns_by_its_choices():
         alignment=SampledCategorical(seed=3),
     )
     model = ReinforceModel(transformer.input, transformer(transformer.input))
-    model.compile(keras.optimizers.SGD(1.0), SmoothedCrossentropy())
+    model.compile(keras.optimizers.SGD(1.0), SmoothedCrossentropy(0.0))
     ids = np.array([[4, 5, 6, 0], [7, 8, 9, 10]])
     before = {weight.path: to_numpy(weight) for weight in transformer.trainable_weights}
     loss = model.train_on_batch({"source": ids, "target": ids[:, :3]}, ids[:, 1:])
