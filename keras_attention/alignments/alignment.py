@@ -2,6 +2,8 @@
 
 import keras
 
+from keras_attention.ops.shapes import refuse_autocast
+
 
 class Alignment(keras.layers.Layer):
     """Base class of the alignments.
@@ -48,6 +50,7 @@ class Alignment(keras.layers.Layer):
 
     def __init__(self, **kwargs):
         # Without autocast the float32 scores are not cast to half precision on the way in.
+        refuse_autocast(self, kwargs)
         super().__init__(autocast=False, **kwargs)
         self.supports_masking = True
 

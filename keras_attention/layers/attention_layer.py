@@ -80,10 +80,39 @@ def build_part(part, *shapes):
     part.build(*shapes)
 
 
+def one_by_one(layer, query, value, key, options):
+    """The call `[query, value]` or `[query, value, key]` of `keras.layers.Attention` as `(query, value, key)`, `options`.
+
+    The list `mask` in `options` becomes `query_mask`, `value_mask` and `key_mask`. Another call stays as it is.
+    """
+    name = type(layer).__name__
+    if not isinstance(query, list | tuple):
+        if value is None:
+            raise ValueError(f"{name} is called with `(query, value)` or `[query, value]`. Received a query alone.")
+        return (query, value, key), options
+    if value is not None or key is not None:
+        raise ValueError(f"After a list of tensors {name} takes keywords only. Pass the list of masks as `mask=[...]`.")
+    masks = options.get("mask")
+    for what, values in (("tensors", query), ("masks", masks)):
+        if values is not None and not (isinstance(values, list | tuple) and len(values) in (2, 3)):
+            received = f"{len(values)}" if isinstance(values, list | tuple) else f"one of shape {tuple(values.shape)}"
+            raise ValueError(
+                f"{name} takes a list of two or three {what}, of query, value and key. Received {received}."
+            )
+    named = dict(zip(("query_mask", "value_mask", "key_mask"), masks or (), strict=False))
+    if twice := sorted(set(named) & set(options)):
+        raise ValueError(
+            f"{name} received {', '.join(twice)} twice: alone and in the list `mask`. Pass one of the two."
+        )
+    options = {option: value for option, value in options.items() if option != "mask"}
+    return (*query, None)[:3], {**named, **options}
+
+
 class AttentionLayer(keras.layers.Layer):
     """Base class of the single-head attention layers: the flow, the masks, the shapes.
 
-    A subclass gives it a score, an alignment, or another split of the memory. See `SoftAttention`.
+    A subclass gives it a score, an alignment, or another split of the memory. See `SoftAttention`. Every one can be called
+    as `keras.layers.Attention` is, too.
     """
 
     def __init__(self, score="scaled_dot", alignment="softmax", dropout=0.0, seed=None, **kwargs):
@@ -94,6 +123,11 @@ class AttentionLayer(keras.layers.Layer):
         self.dropout = check_rate("dropout", dropout)
         self.seed = check_seed(seed)
         self.dropout_layer = keras.layers.Dropout(self.dropout, seed=self.seed, dtype=self.dtype_policy)
+
+    def __call__(self, query, value=None, key=None, *arguments, **options):
+        # The one way into the layer: eager or symbolic, built or not.
+        tensors, options = one_by_one(self, query, value, key, options)
+        return super().__call__(*tensors, *arguments, **options)
 
     def build(self, query_shape, value_shape, key_shape=None):
         key_shape = key_shape or value_shape

@@ -6,7 +6,7 @@ Letters: B images of H rows and W columns of pixels with C channels.
 import keras
 from keras import ops
 
-from keras_attention.ops.shapes import check_positive_integer, check_rank, sizes_differ
+from keras_attention.ops.shapes import check_positive_integer, check_rank, refuse_autocast, sizes_differ
 
 
 def averaging_matrix(centers, length, size, cell):
@@ -93,6 +93,7 @@ class GlimpseSensor(keras.layers.Layer):
 
     def __init__(self, size, num_scales=1, scale_factor=2, **kwargs):
         # Without autocast the locations stay float32: bfloat16 has 256 numbers from 0.5 to 1.
+        refuse_autocast(self, kwargs)
         super().__init__(autocast=False, **kwargs)
         self.supports_masking = True
         self.size = check_positive_integer("size", size)

@@ -6,7 +6,7 @@ from keras_attention.alignments.sampled_categorical import SampledCategorical
 from keras_attention.layers.attention_layer import AttentionLayer
 from keras_attention.ops.lookup import config_of
 from keras_attention.ops.random import split_seed
-from keras_attention.ops.shapes import check_seed
+from keras_attention.ops.shapes import check_seed, refuse_arguments
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -58,6 +58,12 @@ class HardAttention(AttentionLayer):
     """
 
     def __init__(self, score="scaled_dot", selection="sample", dropout=0.0, seed=None, **kwargs):
+        refuse_arguments(
+            self,
+            kwargs,
+            alignment="It attends to one position. Pass `selection` for how that is chosen, or take "
+            "`SoftAttention(alignment=...)`.",
+        )
         sample_seed, dropout_seed = split_seed(seed, 2)
         estimator = "reinforce" if selection == "sample" else selection
         alignment = SampledCategorical(estimator=estimator, seed=sample_seed)

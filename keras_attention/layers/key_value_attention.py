@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_attention.layers.attention_layer import AttentionLayer
+from keras_attention.layers.attention_layer import AttentionLayer, one_by_one
 from keras_attention.ops.lookup import config_of
 
 
@@ -54,8 +54,8 @@ class KeyValueAttention(AttentionLayer):
     def __init__(self, score="scaled_dot", alignment="softmax", dropout=0.0, seed=None, **kwargs):
         super().__init__(score=score, alignment=alignment, dropout=dropout, seed=seed, **kwargs)
 
-    def __call__(self, query, value, key=None, *arguments, **options):
-        # The one way into the layer: eager or symbolic, built or not.
+    def __call__(self, query, value=None, key=None, *arguments, **options):
+        (query, value, key), options = one_by_one(self, query, value, key, options)
         if key is None:
             raise ValueError(
                 "KeyValueAttention needs a key for each value. Received `key=None` beside a value of shape "

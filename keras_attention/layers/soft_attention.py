@@ -36,6 +36,9 @@ class SoftAttention(AttentionLayer):
         use_causal_mask: Boolean. A query attends to its own and earlier positions; with fewer queries than keys the
             last query stands at the last key.
 
+    As `keras.layers.Attention` it can also be called with one list of tensors and one of masks:
+    `attention([query, value], mask=[query_mask, value_mask])`; a third of each is the key's.
+
     Returns:
         `context` of shape `(B, ..., T, E)`, or `(context, weights)` with the weights `(B, ..., T, S)` before dropout.
         A query with nothing to attend gets zero weights and a zero context.

@@ -148,6 +148,18 @@ def check_boolean(name, value):
     return bool(value)
 
 
+def refuse_arguments(owner, given, **reasons):
+    """Raises where `given`, keyword arguments, holds what the class of `owner` sets itself; `reasons` by argument."""
+    for name, reason in reasons.items():
+        if name in given:
+            raise TypeError(f"{type(owner).__name__} takes no argument `{name}`. Received: {given[name]!r}. {reason}")
+
+
+def refuse_autocast(owner, given):
+    """Raises for the argument `autocast` of a Keras layer, which the class of `owner` switches off."""
+    refuse_arguments(owner, given, autocast="Cast to half precision its numbers would be wrong: it is always off.")
+
+
 def check_seed(seed):
     """`seed` as an `int`, after checking that it is an integer of 0 or more; `None` stays."""
     return (

@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_attention.ops import at_least_float32
 from keras_attention.ops.dtypes import float32_or_better
-from keras_attention.ops.shapes import check_rank
+from keras_attention.ops.shapes import check_rank, refuse_autocast
 
 
 class Score(keras.layers.Layer):
@@ -34,6 +34,7 @@ class Score(keras.layers.Layer):
 
     def __init__(self, **kwargs):
         # Without autocast the weights of the score stay in full precision under mixed policies.
+        refuse_autocast(self, kwargs)
         super().__init__(autocast=False, **kwargs)
         self.supports_masking = True
 

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention.ops.lookup import get_by_name
-from keras_attention.ops.shapes import check_positive_integer, check_rate
+from keras_attention.ops.shapes import check_positive_integer, check_rate, refuse_autocast
 
 
 class Baseline(keras.layers.Layer):
@@ -32,6 +32,7 @@ class Baseline(keras.layers.Layer):
     reads_choices = False
 
     def __init__(self, **kwargs):
+        refuse_autocast(self, kwargs)
         super().__init__(autocast=False, **kwargs)
 
     def prepare(self, inputs, num_losses, num_samples):
