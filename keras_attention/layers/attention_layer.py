@@ -7,11 +7,10 @@ from keras_attention import alignments, scores
 from keras_attention.ops.dtypes import as_floats
 from keras_attention.ops.lookup import config_of
 from keras_attention.ops.masks import (
-    aligned_positions,
+    aligned_slots,
     as_mask,
     causal_mask,
     check_masks,
-    first_causal_position,
     merge_masks,
     zero_masked,
 )
@@ -54,8 +53,7 @@ def masked_inputs(query, value, key, use_causal_mask=False, *, dtype, **masks):
     masks = {name: as_mask(mask) for name, mask in masks.items()}
     check_masks(query.shape, value.shape, (*query.shape[:-1], value.shape[-2]), **masks)
     T, S = ops.shape(query)[-2], ops.shape(value)[-2]
-    positions = aligned_positions(T, S, first_causal_position(T, S))
-    position_masks = [causal_mask(*positions)] if use_causal_mask else []
+    position_masks = [causal_mask(*aligned_slots(T, S))] if use_causal_mask else []
     mask = merge_masks(len(query.shape), position_masks=position_masks, **masks)
     return zero_masked(query, mask, axis=-1), zero_masked(value, mask), zero_masked(key, mask), mask
 

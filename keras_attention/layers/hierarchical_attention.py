@@ -35,11 +35,10 @@ class HierarchicalAttention(keras.layers.Layer):
     vector is v.
 
     A sentence of nothing but padding has zero weight and a zero vector, wherever it stands; so has a paragraph without a
-    real sentence, and a document without a real word is zero. What is masked never changes anything. A recurrent encoder
-    passes padding over, also where it stands before or between what is real. A convolution sees zeros there, as it does
-    beyond the end of a row. A layer whose call takes `mask` gets the mask. One that takes none and looks at more than its
-    direct inputs, such as a stack of convolutions with biases or attention without masks, would let the amount of padding
-    show.
+    real sentence, and a document without a real word is zero. What is masked never changes anything: an encoder reads the
+    real units of a row side by side, then zeros as beyond the end of a row, wherever the padding stands. A layer whose call
+    takes `mask` gets their mask. One that takes none and looks at more than its direct inputs, such as a stack of
+    convolutions with biases or attention without masks, would let the amount of padding show.
 
     Args:
         levels: Names of the levels, the innermost first: one for each axis that is pooled.

@@ -12,6 +12,7 @@ from keras_attention.ops.dtypes import as_floats, times
 from keras_attention.ops.initializers import fresh
 from keras_attention.ops.lookup import config_of
 from keras_attention.ops.masks import as_mask, check_padding_mask, zero_masked
+from keras_attention.ops.positions import order_real_first, places_real_first, reordered, right_padded
 from keras_attention.ops.shapes import (
     check_integer,
     check_known_width,
@@ -62,8 +63,8 @@ class KeyValueSplitAttention(keras.layers.Layer):
     the parts are k_t, v_t and p_t, `context` is r_t, `output` is h*_t and the kernels are W^r and W^x; the score is the
     additive one with W^Y, W^h and w.
 
-    The window counts positions, masked ones among them: padding does not make it longer. Scores are computed within the
-    windows only, so time and memory grow with T·window, not with T·T.
+    The window counts real positions: padding is passed over, wherever it stands. Scores are computed within the windows
+    only, so time and memory grow with T·window, not with T·T.
 
     Args:
         window: Integer, how many positions before its own each one attends to.
@@ -82,8 +83,8 @@ class KeyValueSplitAttention(keras.layers.Layer):
 
     Returns:
         `output` of shape `(B, ..., T, H)`, or `(output, weights)` with the weights `(B, ..., T, window)` before dropout:
-        `weights[t, w]` is the one of position `t - window + w`. A position with nothing to attend, such as the first,
-        has zero weights and a zero context; a masked one is zero. The mask is passed on.
+        `weights[t, w]` is the one of the real position that is `window - w` before t. A position with nothing to attend,
+        such as the first, has zero weights and a zero context; a masked one is zero. The mask is passed on.
 
     Raises:
         ValueError: If the features cannot be split, the mask does not fit, a name is unknown or a size is not a positive
@@ -138,8 +139,19 @@ class KeyValueSplitAttention(keras.layers.Layer):
         check_not_ragged(inputs=inputs)
         self.part_width(inputs.shape)
         inputs = as_floats(inputs, self.compute_dtype)
-        mask = ops.ones(ops.shape(inputs)[:-1], "bool") if mask is None else as_mask(mask)
+        mask = as_mask(mask)
         check_padding_mask("mask", mask, inputs.shape)
+        if mask is None:
+            output, weights = self._attend(inputs, ops.ones(ops.shape(inputs)[:-1], "bool"), training)
+        else:
+            mask = ops.broadcast_to(mask, ops.shape(inputs)[:-1])
+            together = reordered(inputs, order_real_first(mask))
+            outputs = self._attend(together, right_padded(mask), training)
+            output, weights = (reordered(each, places_real_first(mask)) for each in outputs)
+        return (output, weights) if return_attention_scores else output
+
+    def _attend(self, inputs, mask, training):
+        """Output `(..., T, H)` and weights `(..., T, window)` of inputs without padding between them."""
         mask = ops.expand_dims(mask, -1)  # (..., T, 1)
         key, value, *predict = ops.split(zero_masked(inputs, mask, axis=-1), self.num_parts, axis=-1)
         attended = previous_windows(mask, self.window)[..., 0]  # (..., T, window)
@@ -156,7 +168,7 @@ class KeyValueSplitAttention(keras.layers.Layer):
         (state,) = predict or (value,)
         context = ops.squeeze(context, -2)  # (..., T, H)
         output = ops.tanh(times(context, self.context_kernel) + times(state, self.state_kernel))
-        return (output, ops.squeeze(weights, -2)) if return_attention_scores else output
+        return output, ops.squeeze(weights, -2)
 
     def part_width(self, inputs_shape):
         """Width H of one part, after checking that the features can be split."""

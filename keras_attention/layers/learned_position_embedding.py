@@ -6,6 +6,8 @@ import keras
 from keras import ops
 
 from keras_attention.ops.dtypes import as_floats
+from keras_attention.ops.masks import as_mask, check_padding_mask
+from keras_attention.ops.positions import real_positions
 from keras_attention.ops.shapes import check_known_width, check_not_ragged, check_positive_integer, check_rank
 
 
@@ -13,16 +15,20 @@ from keras_attention.ops.shapes import check_known_width, check_not_ragged, chec
 class LearnedPositionEmbedding(keras.layers.Layer):
     """Adds a learned vector for each position to the inputs.
 
-    `output[t] = inputs[t] + embeddings[t]`
+    `output[t] = inputs[t] + embeddings[position[t]]`
+
+    The position of a token is the number of real tokens before it: padding counts nothing, wherever it stands.
 
     Args:
         max_length: Integer, number of positions that have a vector. Nothing can be said about later ones.
         embeddings_initializer: Initializer of the vectors `(max_length, D)`.
 
     Call arguments:
-        inputs: Float tensor of shape `(..., T, D)`, T at most `max_length`.
+        inputs: Float tensor of shape `(..., T, D)`, T, with the padding, at most `max_length`.
         start_index: Integer or scalar integer tensor, position of the first input (for decoding step by step).
-        positions: Integer tensor that broadcasts to `(..., T)`; given, it replaces `start_index + 0, 1, 2, ...`.
+        positions: Integer tensor that broadcasts to `(..., T)`; given, it replaces `start_index` and the count.
+        mask: Boolean tensor `(..., T)`, True = a real token. The implicit Keras mask is used when it is not given; it
+            arrives as `inputs_mask` where another tensor is passed beside the inputs.
 
     Returns:
         Tensor of shape `(..., T, D)`. The mask of the inputs is passed on.
@@ -54,15 +60,18 @@ class LearnedPositionEmbedding(keras.layers.Layer):
             name="embeddings", shape=(self.max_length, inputs_shape[-1]), initializer=self.embeddings_initializer
         )
 
-    def call(self, inputs, start_index=0, positions=None):
+    def call(self, inputs, start_index=0, positions=None, mask=None, inputs_mask=None):
         check_not_ragged(inputs=inputs)
         inputs = as_floats(inputs, self.compute_dtype)
+        mask = as_mask(inputs_mask if mask is None else mask)
+        check_padding_mask("mask", mask, inputs.shape)
         if positions is None:
             self._check_length(inputs.shape, start_index)
-            positions = ops.arange(ops.shape(inputs)[-2], dtype="int32") + ops.cast(start_index, "int32")
+            counted = ops.arange(ops.shape(inputs)[-2], dtype="int32") if mask is None else real_positions(mask)
+            positions = counted + ops.cast(start_index, "int32")
         positions = ops.cast(ops.convert_to_tensor(positions), "int32")
         known = ops.logical_and(positions >= 0, positions < self.max_length)
-        vectors = ops.take(self.embeddings, ops.where(known, positions, 0), axis=0)  # (T, D)
+        vectors = ops.take(self.embeddings, ops.where(known, positions, 0), axis=0)  # (..., T, D)
         return inputs + ops.where(ops.expand_dims(known, -1), vectors, float("nan"))
 
     def _check_length(self, inputs_shape, start_index):
@@ -75,7 +84,7 @@ class LearnedPositionEmbedding(keras.layers.Layer):
                 "Cut the inputs, or make the layer with a larger `max_length`."
             )
 
-    def compute_output_spec(self, inputs, start_index=0, positions=None):
+    def compute_output_spec(self, inputs, start_index=0, positions=None, mask=None, inputs_mask=None):
         if positions is None:
             self._check_length(inputs.shape, start_index)
         return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)

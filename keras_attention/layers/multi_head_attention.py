@@ -11,12 +11,12 @@ from keras_attention.ops.caches import check_cache, mask_of_slots
 from keras_attention.ops.flash_attention import check_flash_attention, flash_context
 from keras_attention.ops.lookup import config_of
 from keras_attention.ops.masks import (
-    aligned_positions,
+    aligned_slots,
     as_mask,
     causal_mask,
     check_masks,
-    first_causal_position,
     merge_masks,
+    query_and_key_positions,
     window_mask,
     zero_masked,
 )
@@ -55,6 +55,10 @@ class MultiHeadAttention(keras.layers.Layer):
         attention_axes: Integer or tuple, axes of the inputs over which attention runs; `None` takes all but the first
             and the last. The other axes are batch.
         sliding_window: Integer; a query attends only to keys fewer than this many positions away. `None`: to all.
+            Positions count the real tokens of a row, so that its padding does not count, wherever it stands; the last
+            query stands at the last key, with more queries than keys the first at the first. As many queries as keys
+            are taken for one sequence where only one of their masks is given, so pass both in an attention of one
+            sequence to another. An `attention_mask` moves no position.
         flash_attention: Boolean. `True` uses the backend's flash attention, without dropout, without the weights and
             only with the default score and alignment. `None` and `False` run the four steps.
         kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer, activity_regularizer,
@@ -248,7 +252,7 @@ class MultiHeadAttention(keras.layers.Layer):
             memory = cache
             if cache_index is not None:
                 for name in ("value_mask", "key_mask"):
-                    masks[name] = mask_of_slots(name, masks[name], value.shape[1], cache["key"].shape[-2], cache_index)
+                    masks[name] = mask_of_slots(name, masks[name], value.shape[1], cache, cache_index)
                 memory = self._update(cache, cache_index, value, key, masks["value_mask"])
             mask = self._mask(query, memory["value"][:, 0], masks, use_causal_mask, cache_index)
         query = zero_masked(query, mask, axis=-1)
@@ -285,17 +289,16 @@ class MultiHeadAttention(keras.layers.Layer):
         scores_shape = (*query.shape[:-2], self.num_heads, query.shape[-2], value.shape[-2])
         check_masks(query.shape, value.shape, scores_shape, **masks)
         T, S = ops.shape(query)[-2], ops.shape(value)[-2]
-        first = cache_index
-        if first is None:
-            first = first_causal_position(T, S) if use_causal_mask else 0
-        query_positions, key_positions = aligned_positions(T, S, first)
+        query_slots, key_slots = aligned_slots(T, S, cache_index)
         position_masks = []
         if use_causal_mask:
-            position_masks.append(causal_mask(query_positions, key_positions))
+            position_masks.append(causal_mask(query_slots, key_slots))
         elif cache_index is not None:
-            position_masks.append(causal_mask(query_positions[-1:], key_positions))  # only the slots that are filled
+            position_masks.append(causal_mask(query_slots[-1:], key_slots))  # only the slots that are filled
         if self.sliding_window is not None:
-            position_masks.append(window_mask(query_positions, key_positions, self.sliding_window))
+            padding_masks = {name: mask for name, mask in masks.items() if name != "attention_mask"}
+            positions = query_and_key_positions(T, S, cache_index, **padding_masks)
+            position_masks.append(window_mask(*positions, self.sliding_window))
         return merge_masks(len(query.shape) + 1, position_masks=position_masks, **masks)
 
     def _project_memory(self, value, key, mask):

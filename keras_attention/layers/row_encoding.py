@@ -3,18 +3,18 @@
 import inspect
 import math
 
-import keras
 from keras import ops
+
+from keras_attention.ops.positions import order_real_first, places_real_first, reordered, right_padded
 
 
 def encode_rows(encoder, inputs, mask, training=None):
     """`encoder` on every row of `inputs (B, ..., S, D)` under `mask (B, ..., S)`: `(B, ..., S, E)`.
 
-    The leading axes are folded into the batch. The encoder reads zeros at padding, gets the mask if its call takes one, and
-    never meets what it could fail on: no row, no position, or a row whose mask is False everywhere, which is encoded as
-    if its first position were real. What stands at padding in the result has no meaning.
-
-    A recurrent layer, which passes padding over, gets the real positions of a row first: cuDNN takes no others.
+    The leading axes are folded into the batch. The encoder reads the real positions of a row first, side by side, then
+    zeros, gets the mask if its call takes one, and never meets what it could fail on: no row, no position, or a row whose
+    mask is False everywhere, which is encoded as if its first position were real. What stands at padding in the result
+    has no meaning.
     """
     inputs = ops.where(mask[..., None], inputs, 0)
     *leading, S, D = ops.shape(inputs)
@@ -22,12 +22,8 @@ def encode_rows(encoder, inputs, mask, training=None):
     inputs, mask = ops.reshape(inputs, (rows, S, D)), ops.reshape(mask, (rows, S))
     inputs, mask = (at_least_one(at_least_one(tensor, axis=0), axis=1) for tensor in (inputs, mask))
     mask = with_a_real_position(mask)
-    if isinstance(encoder, keras.layers.RNN | keras.layers.Bidirectional):
-        order = real_first(mask)
-        encoded = call_encoder(encoder, reordered(inputs, order), right_padded(mask), training)
-        encoded = reordered(encoded, ops.argsort(order, axis=-1))
-    else:
-        encoded = call_encoder(encoder, inputs, mask, training)
+    encoded = call_encoder(encoder, reordered(inputs, order_real_first(mask)), right_padded(mask), training)
+    encoded = reordered(encoded, places_real_first(mask))
     return ops.reshape(encoded[:rows, :S], (*leading, S, encoded.shape[-1]))
 
 
@@ -53,23 +49,3 @@ def with_a_real_position(mask):
     is_first = ops.equal(ops.arange(ops.shape(mask)[-1]), 0)
     is_empty = ops.logical_not(ops.any(mask, axis=-1, keepdims=True))
     return ops.logical_or(mask, ops.logical_and(is_empty, is_first))
-
-
-def real_first(mask):
-    """Positions `(B, S)` in the order real, then padding: `[[False, True, True]]` -> `[[1, 2, 0]]`."""
-    S = ops.shape(mask)[-1]
-    positions = ops.arange(S, dtype="int32")
-    return ops.argsort(ops.where(mask, positions, positions + S), axis=-1)
-
-
-def right_padded(mask):
-    """The mask `(B, S)` of rows in that order: `[[False, True, True]]` -> `[[True, True, False]]`."""
-    lengths = ops.sum(ops.cast(mask, "int32"), axis=-1, keepdims=True)
-    return ops.arange(ops.shape(mask)[-1], dtype="int32") < lengths
-
-
-def reordered(tensor, order):
-    """The positions of `tensor (B, S, D)` in the order `(B, S)`: rows of one table, which are faster than single numbers."""
-    B, S, D = ops.shape(tensor)
-    rows = ops.cast(order, "int32") + S * ops.arange(B, dtype="int32")[:, None]
-    return ops.take(ops.reshape(tensor, (B * S, D)), rows, axis=0)

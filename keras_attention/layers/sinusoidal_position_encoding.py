@@ -4,7 +4,8 @@ import keras
 from keras import ops
 
 from keras_attention.ops.dtypes import as_floats
-from keras_attention.ops.positions import sinusoids
+from keras_attention.ops.masks import as_mask, check_padding_mask
+from keras_attention.ops.positions import real_positions, sinusoids
 from keras_attention.ops.shapes import check_known_width, check_not_ragged, check_positive, check_rank
 
 
@@ -12,9 +13,10 @@ from keras_attention.ops.shapes import check_known_width, check_not_ragged, chec
 class SinusoidalPositionEncoding(keras.layers.Layer):
     """Adds sines and cosines of the position to the inputs.
 
-    `output[t, 2i] = inputs[t, 2i] + sin(t / max_wavelength^(2i / D))`
-    `output[t, 2i + 1] = inputs[t, 2i + 1] + cos(t / max_wavelength^(2i / D))`
+    `output[t, 2i] = inputs[t, 2i] + sin(position[t] / max_wavelength^(2i / D))`
+    `output[t, 2i + 1] = inputs[t, 2i + 1] + cos(position[t] / max_wavelength^(2i / D))`
 
+    The position of a token is the number of real tokens before it: padding counts nothing, wherever it stands.
     Sine and cosine alternate, as in the paper; an odd width ends with a sine. Positions and angles are float32 under
     every dtype policy and only the result is cast: bfloat16 cannot tell position 300 from 301.
 
@@ -24,7 +26,9 @@ class SinusoidalPositionEncoding(keras.layers.Layer):
     Call arguments:
         inputs: Float tensor of shape `(..., T, D)`.
         start_index: Integer or scalar integer tensor, position of the first input (for decoding step by step).
-        positions: Integer tensor that broadcasts to `(..., T)`; given, it replaces `start_index + 0, 1, 2, ...`.
+        positions: Integer tensor that broadcasts to `(..., T)`; given, it replaces `start_index` and the count.
+        mask: Boolean tensor `(..., T)`, True = a real token. The implicit Keras mask is used when it is not given; it
+            arrives as `inputs_mask` where another tensor is passed beside the inputs.
 
     Returns:
         Tensor of shape `(..., T, D)`. The mask of the inputs is passed on.
@@ -47,15 +51,20 @@ class SinusoidalPositionEncoding(keras.layers.Layer):
         check_known_width("inputs", inputs_shape)
         self.built = True
 
-    def call(self, inputs, start_index=0, positions=None):
+    def call(self, inputs, start_index=0, positions=None, mask=None, inputs_mask=None):
         check_not_ragged(inputs=inputs)
         inputs = as_floats(inputs, self.compute_dtype)
-        if positions is None:
+        mask = as_mask(inputs_mask if mask is None else mask)
+        check_padding_mask("mask", mask, inputs.shape)
+        counted = positions is None
+        if counted:
             positions = ops.arange(ops.shape(inputs)[-2], dtype="int32") + ops.cast(start_index, "int32")
-        encoding = sinusoids(positions, inputs.shape[-1], self.max_wavelength)  # (T, D)
-        return inputs + ops.cast(encoding, inputs.dtype)
+        encoding = ops.cast(sinusoids(positions, inputs.shape[-1], self.max_wavelength), inputs.dtype)  # (T, D)
+        if counted and mask is not None:
+            encoding = ops.take(encoding, real_positions(mask), axis=0)  # (..., T, D)
+        return inputs + encoding
 
-    def compute_output_spec(self, inputs, start_index=0, positions=None):
+    def compute_output_spec(self, inputs, start_index=0, positions=None, mask=None, inputs_mask=None):
         return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
 
     def compute_output_shape(self, inputs_shape):

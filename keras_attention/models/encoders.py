@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_attention.layers import TransformerEncoderBlock
 from keras_attention.ops.lookup import get_by_name
+from keras_attention.ops.positions import order_real_first, places_real_first, reordered, right_padded
 from keras_attention.ops.random import split_seed
 from keras_attention.ops.shapes import sizes_differ
 
@@ -71,6 +72,39 @@ def get_decoder(decoder, hidden_dim, dtype):
             f"go_backwards={decoder.go_backwards}. Make it with `return_sequences=True, return_state=True`."
         )
     return decoder
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class RealFirst(keras.layers.Layer):
+    """Moves the real positions of each row together: `inputs (B, S, D)`, `real (B, S)` -> both, padding at the end.
+
+    So a row is encoded as it is alone, wherever its padding stands, also by a layer that knows no mask.
+    """
+
+    def __init__(self, **kwargs):
+        super().__init__(autocast=False, **kwargs)
+        self.supports_masking = True
+
+    def call(self, inputs, real):
+        return reordered(inputs, order_real_first(real)), right_padded(real)
+
+    def compute_output_spec(self, inputs, real):
+        return tuple(keras.KerasTensor(tensor.shape, tensor.dtype) for tensor in (inputs, real))
+
+    def compute_mask(self, inputs, previous_mask):
+        """None: the mask is an output."""
+        return None
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class RealInPlace(RealFirst):
+    """Undoes `RealFirst`: `inputs (B, S, E)` of the moved positions, the mask `real (B, S)` of their places."""
+
+    def call(self, inputs, real):
+        return reordered(inputs, places_real_first(real))
+
+    def compute_output_spec(self, inputs, real):
+        return keras.KerasTensor(inputs.shape, inputs.dtype)
 
 
 class Recurrence(keras.layers.Layer):

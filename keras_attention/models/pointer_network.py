@@ -9,7 +9,7 @@ from keras_attention import scores
 from keras_attention.decoding import constraints
 from keras_attention.layers import Pointer
 from keras_attention.layers.pointer import check_clipping, get_glimpse
-from keras_attention.models.encoders import Recurrence, check_memory, get_decoder, get_encoder
+from keras_attention.models.encoders import RealFirst, RealInPlace, Recurrence, check_memory, get_decoder, get_encoder
 from keras_attention.models.points import check_indices, check_points
 from keras_attention.models.sequence_model import SequenceModel, shift_right
 from keras_attention.ops.lookup import config_of
@@ -40,8 +40,7 @@ class PointerNetwork(SequenceModel):
         feature_dim: Integer F, features of a source position; 2 for points in the plane.
         encoder: "lstm"; "transformer", whose pre-LN blocks know no positions, so that the order of the source is no
             information; or a layer `(B, S, D)` -> `(B, S, E)`, such as `Bidirectional(LSTM(64, return_sequences=True))`.
-            A layer whose call takes `mask` gets the mask of the source; one that mixes neighbours without it, such as a
-            convolution, reads zeros at padding.
+            It reads the real positions of a source side by side, then zeros, and gets their mask if its call takes `mask`.
         decoder: "lstm", "gru", or a recurrent Keras layer with `return_sequences=True, return_state=True`.
         hidden_dim: Integer D, width of embedding, encoder and decoder; with "transformer" a multiple of 8, its heads.
         num_layers: Integer, layers of the encoder, where it is a name.
@@ -143,6 +142,7 @@ class PointerNetwork(SequenceModel):
             keras.layers.Dropout(dropout, seed=seed, dtype=dtype, name=name)
             for name, seed in (("element_dropout", element_seed), ("hidden_dropout", decoder_seed))
         )
+        self.real_first, self.real_in_place = RealFirst(name="real_first"), RealInPlace(name="real_in_place")
         self.encoder = get_encoder(
             encoder, hidden_dim, self.config["num_layers"], dropout, seed=encoder_seed, dtype=dtype
         )
@@ -168,12 +168,12 @@ class PointerNetwork(SequenceModel):
         elements = self.element_dropout(self.outside(self.embedding(points)))
         mask = ops.pad(mask, ((0, 0), (1, 0)), constant_values=True)
         elements = ops.where(mask[..., None], elements, 0)  # padding embeds to the bias, which is no nothing
-        memory = elements
+        memory, real = self.real_first(elements, mask)
         for layer in self.encoder:
             takes_mask = "mask" in inspect.signature(layer.call).parameters
-            memory = layer(memory, **({"mask": mask} if takes_mask else {}))
+            memory = layer(memory, **({"mask": real} if takes_mask else {}))
         check_memory(memory, elements)
-        return elements, memory, mask
+        return elements, self.real_in_place(memory, mask), mask
 
     def initial_state(self, source, max_length=None):
         """State before the first step: elements, memory, mask, how often each position was chosen, the decoder's state."""

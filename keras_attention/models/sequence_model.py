@@ -9,8 +9,9 @@ from keras import ops
 from keras_attention import decoding
 from keras_attention.decoding.symbols import check_end
 from keras_attention.ops.masks import padding_mask
+from keras_attention.ops.positions import order_real_first, places_real_first, reordered
 from keras_attention.ops.shapes import check_positive_integer
-from keras_attention.tokens import END, START
+from keras_attention.tokens import END, PAD, START
 from keras_attention.training.losses import SmoothedCrossentropy, check_labels
 from keras_attention.training.token_model import TokenModel
 
@@ -64,7 +65,7 @@ class SequenceModel(TokenModel):
         """Target sequences for a batch of sources, by one compiled call.
 
         Args:
-            inputs: Integer ids of the source `(B, S)`, padded with 0, or `{"source": ids}`.
+            inputs: Integer ids of the source `(B, S)`, padded with 0 in any place, or `{"source": ids}`.
             max_length: Integer, length of the result.
             sampler: "greedy", "beam", "sample", or a callable `(step, state, start, max_length, end) -> (tokens, scores)`
                 as `BeamSearch(beam_width=5)` of `keras_attention.decoding` is one. Each is compiled once; equal
@@ -113,7 +114,7 @@ class SequenceModel(TokenModel):
 
     def teacher_forcing(self, source, target):
         """The inputs of the graph with which it predicts each token of `target (B, T)`."""
-        return {"source": source, "target": shift_right(target, self.start_id)}
+        return {"source": source, "target": shift_real_right(target, self.start_id)}
 
     def target_mask(self, target):
         """Mask `(B, T)` of what is not padding."""
@@ -128,9 +129,9 @@ class SequenceModel(TokenModel):
         end symbol it is the log-probability of the whole target, without it that of all targets which begin so.
 
         Args:
-            inputs: `{"source": (B, S), "target": (B, T)}`, integer ids padded with 0. The target has no start symbol;
-                its end symbol is a token like the others. (In training the model reads it shifted, behind the start
-                symbol.)
+            inputs: `{"source": (B, S), "target": (B, T)}`, integer ids padded with 0 in any place. The target has no start
+                symbol; its end symbol is a token like the others. (In training the model reads it shifted, behind the
+                start symbol.)
 
         Returns:
             NumPy float32 `(B,)`; 0 for a target of nothing but padding.
@@ -249,6 +250,15 @@ def is_smoothed(loss):
 def shift_right(target, start=START):
     """What the decoder has read before each token: `[[7, 8, 2, 0]]` -> `[[1, 7, 8, 2]]` (1 = start, 2 = end)."""
     return ops.concatenate([ops.full_like(target[:, :1], start), target[:, :-1]], axis=1)
+
+
+def shift_real_right(target, start=START):
+    """As `shift_right`, from one real token to the next, and 0 at padding: `[[0, 7, 0, 8, 2]]` -> `[[0, 1, 0, 7, 8]]`."""
+    mask = padding_mask(target)
+    together = reordered(target[..., None], order_real_first(mask))[..., 0]
+    shifted = shift_right(together, start)
+    in_place = reordered(shifted[..., None], places_real_first(mask))[..., 0]
+    return ops.where(mask, in_place, PAD)
 
 
 def take_input(inputs, name):

@@ -11,7 +11,7 @@ from keras_attention.layers import (
     TransformerEncoderBlock,
 )
 from keras_attention.layers.attention_layer import check_stepwise
-from keras_attention.models.sequence_model import SequenceModel, check_ids, shift_right, take_input
+from keras_attention.models.sequence_model import SequenceModel, check_ids, shift_real_right, take_input
 from keras_attention.ops.lookup import config_of, copy_of
 from keras_attention.ops.masks import padding_mask
 from keras_attention.ops.random import split_seed
@@ -24,8 +24,8 @@ BLOCK_OPTIONS = ("num_heads", "intermediate_dim", "dropout", "attention_dropout"
 class Transformer(SequenceModel):
     """Encoder and decoder of attention blocks, with any score and any alignment in every head.
 
-    The default is the paper's base model. Padding (id 0) never changes an output, and the logits carry its mask, so
-    that losses and metrics leave it out.
+    The default is the paper's base model. Padding (id 0) never changes an output, wherever it stands: positions count the
+    real tokens of a row. The logits carry the mask of the target, so that losses and metrics leave padding out.
 
     Args:
         source_vocabulary_size: Integer, ids of the source, the special ones of `keras_attention.tokens` included.
@@ -50,8 +50,8 @@ class Transformer(SequenceModel):
         name, trainable: As in `keras.Model`.
 
     Call arguments:
-        inputs: `{"source": (B, S), "target": (B, T)}`, int32 ids padded with 0; the target starts with the start
-            symbol and is the wanted output shifted right by one.
+        inputs: `{"source": (B, S), "target": (B, T)}`, int32 ids padded with 0 in any place; the target starts with
+            the start symbol and is the wanted output shifted right by one.
 
     Returns:
         Float32 logits of shape `(B, T, V)`; use a loss with `from_logits=True` or `SmoothedCrossentropy`.
@@ -183,7 +183,7 @@ class Transformer(SequenceModel):
     def _encode(self, source, weights=None):
         """The encoded source `(B, S, D)` and its mask `(B, S)`; every block's weights are added to the list `weights`."""
         mask = padding_mask(source)
-        hidden = self.source_dropout(self.position_encoding(self.source_embedding(source)))
+        hidden = self.source_dropout(self.position_encoding(self.source_embedding(source), mask=mask))
         for block in self.encoder_blocks:
             hidden = _call_block(block, hidden, weights=weights, mask=mask)
         return (hidden if self.encoder_norm is None else self.encoder_norm(hidden)), mask
@@ -191,7 +191,7 @@ class Transformer(SequenceModel):
     def decode(self, target, encoded, source_mask, weights=None):
         """Logits `(B, T, V)` of target ids `(B, T)`, given the encoded source `(B, S, D)` and its mask `(B, S)`."""
         mask = padding_mask(target)
-        hidden = self.target_dropout(self.position_encoding(self.target_embedding(target)))
+        hidden = self.target_dropout(self.position_encoding(self.target_embedding(target), mask=mask))
         for block in self.decoder_blocks:
             hidden = _call_block(block, hidden, encoded, weights=weights, target_mask=mask, source_mask=source_mask)
         return self._logits(hidden)
@@ -222,7 +222,7 @@ class Transformer(SequenceModel):
         The weights are the mean over the heads, in the decoder that has read the target up to each token.
         """
         decoder = []
-        self.decode(shift_right(target), *self._encode(source), decoder)
+        self.decode(shift_real_right(target), *self._encode(source), decoder)
         weights = ops.mean(ops.cast(decoder[-1]["cross"], "float32"), axis=1)  # (B, T, S)
         return ops.where(padding_mask(target)[..., None], weights, 0.0)
 
@@ -261,7 +261,7 @@ class Transformer(SequenceModel):
         """Logits `(B, V)` of the position after `tokens (B,)`, and the next state."""
         index, caches = state["index"], []
         hidden = self.target_embedding(ops.expand_dims(tokens, -1))  # (B, 1, D)
-        hidden = self.position_encoding(hidden, start_index=index)
+        hidden = self.position_encoding(hidden, positions=index[None])
         options = {"source_mask": state["source_mask"], "cache_index": index, "return_attention_scores": True}
         for block, cache in zip(self.decoder_blocks, state["caches"], strict=True):
             hidden, weights, cache = block(hidden, cache=cache, **options)

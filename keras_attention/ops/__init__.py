@@ -1,10 +1,9 @@
 """Pure functions that the layers share; `keras.ops` only, so that they run on every backend."""
 
 from keras_attention.ops.masks import (
-    aligned_positions,
+    aligned_slots,
     causal_mask,
     check_masks,
-    first_causal_position,
     merge_masks,
     padding_mask,
     window_mask,
@@ -15,11 +14,10 @@ from keras_attention.ops.softmax import LOWEST, at_least_float32, mask_scores, m
 
 __all__ = [
     "LOWEST",
-    "aligned_positions",
+    "aligned_slots",
     "at_least_float32",
     "causal_mask",
     "check_masks",
-    "first_causal_position",
     "mask_scores",
     "masked_log_softmax",
     "masked_softmax",

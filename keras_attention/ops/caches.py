@@ -7,20 +7,25 @@ from keras import ops
 from keras_attention.ops.shapes import sizes_differ
 
 
-def mask_of_slots(name, mask, T, slots, cache_index):
-    """Mask `(B, slots)` from one of the new positions `(B, T)`, with True for all other slots.
+def mask_of_slots(name, mask, T, cache, cache_index):
+    """Mask `(B, slots)` from one of the new positions `(B, T)`, with True for all other slots of the cache.
 
-    A mask that has an entry for every slot stays as it is; with T = slots both mean the same.
+    A mask that has an entry for every slot stays as it is; with T = slots both mean the same. Where a length is known only
+    while a graph runs, it is decided there.
     """
-    if mask is None or mask.shape[-1] == slots:
-        return mask
-    if sizes_differ(mask.shape[-1], T):
+    if mask is None:
+        return None
+    if sizes_differ(mask.shape[-1], T) and sizes_differ(mask.shape[-1], cache["key"].shape[-2]):
         raise ValueError(
-            f"`{name}` must have one entry for each of the {slots} slots of the cache, or for each of the {T} new "
-            f"positions (True = attend). Received shape {tuple(mask.shape)}."
+            f"`{name}` must have one entry for each of the {cache['key'].shape[-2]} slots of the cache, or for each of the "
+            f"{T} new positions (True = attend). Received shape {tuple(mask.shape)}."
         )
-    everything = ops.ones((ops.shape(mask)[0], slots), dtype="bool")
-    return ops.slice_update(everything, (0, cache_index), ops.cast(mask, "bool"))
+    length, slots = ops.shape(mask)[-1], ops.shape(cache["key"])[-2]
+    first = ops.where(ops.equal(length, slots), 0, ops.cast(cache_index, "int32"))
+    entries = ops.arange(slots, dtype="int32") - first
+    is_given = ops.logical_and(entries >= 0, entries < length)
+    mask = ops.concatenate([mask, ops.ones((ops.shape(mask)[0], 1), "bool")], axis=-1)  # the last stands for the others
+    return ops.take(mask, ops.where(is_given, entries, length), axis=-1)
 
 
 def check_cache(query_shape, value_shape, axes, cache, cache_index, num_heads, key_dim, value_dim):
@@ -43,8 +48,8 @@ def check_cache(query_shape, value_shape, axes, cache, cache_index, num_heads, k
             f"Received: {sorted(cache) if isinstance(cache, dict) else type(cache).__name__}."
         )
     for name, width in (("key", key_dim), ("value", value_dim)):
-        shape = tuple(cache[name].shape)
-        if len(shape) != 4 or sizes_differ(shape[0], query_shape[0]) or shape[1] != num_heads or shape[3] != width:
+        shape, fitting = tuple(cache[name].shape), (query_shape[0], num_heads, None, width)
+        if len(shape) != 4 or any(map(sizes_differ, shape, fitting)):
             raise ValueError(
                 f'The "{name}" of `cache` must have shape (B, {num_heads}, slots, {width}) with the batch B of the query. '
                 f"Received a cache of shape {shape} and query of shape {tuple(query_shape)}."

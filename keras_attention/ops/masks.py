@@ -2,6 +2,8 @@
 
 from keras import ops
 
+from keras_attention.ops.positions import number_of_real, real_positions
+
 
 def as_mask(mask):
     """A mask of any type, lists included, as a boolean tensor; `None` stays."""
@@ -13,29 +15,55 @@ def padding_mask(ids, pad=0):
     return ops.not_equal(ids, pad)
 
 
-def aligned_positions(T, S, first):
-    """Positions of the queries `(T, 1)`, from `first` on, and of the keys `(1, S)`, from 0 on."""
-    query_positions = ops.expand_dims(ops.arange(T, dtype="int32") + ops.cast(first, "int32"), -1)
-    key_positions = ops.expand_dims(ops.arange(S, dtype="int32"), 0)
-    return query_positions, key_positions
+def aligned_slots(T, S, first=None):
+    """Slots of the queries `(T, 1)`, from `first` on, and of the keys `(1, S)`, from 0 on.
 
-
-def first_causal_position(T, S):
-    """Position of the first query under a causal mask: with fewer queries than keys the last query stands at the last key.
-
-    Otherwise both start at 0, as in Keras.
+    Without `first` the last of fewer queries than keys stands at the last key; otherwise both start at 0, as in Keras.
     """
-    return ops.maximum(S - T, 0)
+    first = ops.maximum(S - T, 0) if first is None else first
+    query_slots = ops.expand_dims(ops.arange(T, dtype="int32") + ops.cast(first, "int32"), -1)
+    key_slots = ops.expand_dims(ops.arange(S, dtype="int32"), 0)
+    return query_slots, key_slots
 
 
-def causal_mask(query_positions, key_positions):
-    """Mask `(T, S)`: a query attends to keys at its own and earlier positions."""
-    return key_positions <= query_positions
+def causal_mask(query_slots, key_slots):
+    """Mask `(T, S)`: a query attends to keys in its own and earlier slots."""
+    return key_slots <= query_slots
 
 
 def window_mask(query_positions, key_positions, width):
-    """Mask `(T, S)`: a query attends to keys fewer than `width` positions away, on both sides."""
-    return ops.abs(query_positions - key_positions) < width
+    """Mask `(..., T, S)`: a query at `(..., T)` attends to keys at `(..., S)` fewer than `width` positions away."""
+    return ops.abs(ops.expand_dims(query_positions, -1) - ops.expand_dims(key_positions, -2)) < width
+
+
+def query_and_key_positions(T, S, first=None, query_mask=None, value_mask=None, key_mask=None):
+    """Positions `(..., T)` of the queries and `(..., S)` of the keys: real tokens are counted. A window goes by them.
+
+    The last real query stands at the last real key; with more queries than keys the first ones stand together. Where
+    T = S, a mask of one side alone is that of both. With `first`, the slot of the first query in a cache, the queries
+    stand in slots of the keys.
+    """
+    if value_mask is not None and key_mask is not None:
+        key_mask = ops.logical_and(value_mask, key_mask)
+    key_mask = value_mask if key_mask is None else key_mask
+    if first is not None:
+        key_positions = real_positions(_mask_of_side(key_mask, None, S))
+        return ops.take(key_positions, ops.arange(T, dtype="int32") + ops.cast(first, "int32"), axis=-1), key_positions
+    query_mask = _mask_of_side(query_mask, key_mask, T)
+    key_mask = _mask_of_side(key_mask, query_mask, S)
+    start = ops.maximum(number_of_real(key_mask) - number_of_real(query_mask), 0)
+    return real_positions(query_mask) + start, real_positions(key_mask)
+
+
+def _mask_of_side(mask, other, length):
+    """`mask`; where there is none, `other` if it has that `length`, or else True everywhere."""
+    if mask is not None:
+        return mask
+    if other is None:
+        return ops.ones((1, length), "bool")
+    *batch, other_length = ops.shape(other)
+    as_long = ops.concatenate([other, ops.ones((*batch, length), "bool")], axis=-1)[..., :length]
+    return ops.logical_or(as_long, ops.not_equal(other_length, length))
 
 
 def insert_head_axes(mask, rank):
@@ -55,7 +83,7 @@ def merge_masks(rank, *, query_mask=None, value_mask=None, key_mask=None, attent
         value_mask, key_mask: `(B, ..., S)`.
         attention_mask: `(T, S)`, `(B, T, S)` or any shape up to `rank` axes that broadcasts to the scores; axes that
             are missing, such as the one of the heads, are inserted before the last two.
-        position_masks: Masks `(T, S)` such as the causal one.
+        position_masks: Masks `(..., T, S)` of slots and positions, such as the causal one.
     """
     masks = list(position_masks)
     if query_mask is not None:

@@ -5,7 +5,7 @@ import inspect
 
 import keras
 import numpy as np
-from contract.cases import UNKNOWN_SIZES, shape_of
+from contract.cases import UNKNOWN_SIZES, Case, shape_of
 
 
 def call(layer, arguments, **options):
@@ -13,7 +13,7 @@ def call(layer, arguments, **options):
     if isinstance(layer, keras.Model) and not isinstance(layer.input, dict):
         return layer(*arguments.values(), **options)
     if isinstance(layer, keras.Model):
-        missing = {name: arguments[name.removesuffix("_mask")] for name in set(layer.input) - set(arguments)}
+        missing = {name: arguments[Case.argument_of(name)] for name in set(layer.input) - set(arguments)}
         full = {name: keras.ops.ones(keras.ops.shape(tensor)[:-1], "bool") for name, tensor in missing.items()}
         return layer({**arguments, **full}, **options)
     return layer(**arguments, **options)

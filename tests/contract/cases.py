@@ -47,6 +47,7 @@ class Case:
             a part of their path, that get none from the output.
         output_type: Type of the output where it is not the compute type.
         may_be_empty: The axes whose size may be zero.
+        right_padded: The axes whose padding stands on the right by definition: behind the end of a pointer's answer.
         learning: Options of a call that has gradients: in training where inference takes the mode.
         variant: Tells two lines of one class apart.
     """
@@ -64,6 +65,7 @@ class Case:
     without_gradient: tuple = ()
     output_type: str | None = None
     may_be_empty: str = "BTS"
+    right_padded: str = ""
     learning: dict = dataclasses.field(default_factory=dict)
     variant: str = ""
 
@@ -198,6 +200,7 @@ _POINTER_NETWORK = {
     "masked_by": "target",
     "causal": ("target",),
     "output_type": "float32",
+    "right_padded": "T",
     "may_be_empty": "TS",  # on TensorFlow Keras' LSTM fails on an empty batch; `generate` does not
 }
 # As its config, of which every call of `make` gets a layer of its own.
@@ -358,8 +361,8 @@ CASES = (
         without_gradient=("locations",),
     ),
     Case(layers.FeedForward, {"intermediate_dim": 13, "activation": "gelu"}, **_POSITIONWISE),
-    Case(layers.SinusoidalPositionEncoding, {"max_wavelength": 500.0}, **_POSITIONWISE),
-    Case(layers.LearnedPositionEmbedding, {"max_length": 29}, **_POSITIONWISE),
+    Case(layers.SinusoidalPositionEncoding, {"max_wavelength": 500.0}, **_POSITIONWISE, masks={"mask": "T"}),
+    Case(layers.LearnedPositionEmbedding, {"max_length": 29}, **_POSITIONWISE, masks={"mask": "T"}),
     Case(
         layers.TokenEmbedding,
         {"vocabulary_size": 19, "embedding_dim": 7},
@@ -462,6 +465,42 @@ CASES = (
     Case(training.TokenAccuracy, {"name": "tokens"}),
     Case(training.SequenceAccuracy, {"name": "sequences"}),
     Case(training.WarmupInverseSquareRoot, {"hidden_dim": 34, "warmup_steps": 13, "scale": 0.5}),
+)
+
+# Other ways to count positions, of which only padding is asked.
+POSITION_CASES = (
+    Case(
+        layers.MultiHeadAttention,
+        {"num_heads": 17, "key_dim": 3, "sliding_window": 2},
+        inputs={"query": "BTD", "value": "BSE"},
+        output="BTD",
+        weights="BNTS",
+        is_context=True,
+        variant="window",
+        **_ATTENTION,
+    ),
+    Case(
+        models.PointerNetwork,
+        {"feature_dim": 7, "encoder": _CONVOLUTION, "hidden_dim": 13, "constraint": "permutation"},
+        variant="convolution",
+        **_POINTER_NETWORK,
+    ),
+    Case(
+        models.HierarchicalClassifier,
+        {
+            "vocabulary_size": 29,
+            "num_classes": 19,
+            "embedding_dim": 7,
+            "encoder": ["transformer", "convolution"],
+            "hidden_dim": 8,
+        },
+        inputs={"ids": "BTS"},
+        output="BV",
+        masks={"ids": "TS"},
+        vocabularies={"ids": 29},
+        output_type="float32",
+        variant="transformer-convolution",
+    ),
 )
 
 LAYER_CASES = tuple(case for case in CASES if case.inputs)

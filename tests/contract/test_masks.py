@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 from contract.calls import accepts, arrays_of, built, call, gradients, random_loss, results
-from contract.cases import CAUSAL_CASES, LAYER_CASES, MASKED_CASES, SIZES, WEIGHTS_CASES, each, shape_of
+from contract.cases import CAUSAL_CASES, LAYER_CASES, MASKED_CASES, POSITION_CASES, SIZES, WEIGHTS_CASES, each, shape_of
 from tolerances import EXACT, FLOAT32
 
 IMPLICIT_CASES = tuple(case for case in MASKED_CASES if case.masked_by and not case.vocabularies)
@@ -67,6 +67,57 @@ def test_more_padding_changes_nothing(case):
     output = results(layer, case.masked(longer, longer_masks))[tuple(slice(size) for size in expected.shape)]
     real = np.broadcast_to(case.real_positions(masks), expected.shape)
     np.testing.assert_allclose(output[real], expected[real], atol=FLOAT32)
+
+
+# Where the T and the S positions of four rows stand: before, behind, between and around their padding.
+ROWS = {**SIZES, "B": 4}
+PADDED_ROWS = {**ROWS, "T": 6, "S": 8}
+SLOTS = {
+    "T": np.array([[0, 1, 2], [3, 4, 5], [0, 2, 5], [1, 3, 4]]),
+    "S": np.array([[0, 1, 2, 3, 4], [3, 4, 5, 6, 7], [0, 2, 3, 6, 7], [1, 2, 4, 5, 6]]),
+}
+
+
+def slots_of(case, row, axes):
+    """Index of the real entries of a row of an array with these axes after the batch."""
+    slots = {name: np.arange(SIZES[name]) if name in case.right_padded else SLOTS[name][row] for name in SLOTS}
+    slots["P"] = np.append(0, slots["S"] + 1)
+    return np.ix_(*(slots[axis] if axis in slots else np.arange(SIZES[axis]) for axis in axes))
+
+
+def spread(case, axes, rows, padding):
+    """`rows` of arrays with these axes after the batch, apart from each other and with `padding` around them."""
+    result = np.full(shape_of("B" + axes, PADDED_ROWS), padding, rows.dtype)
+    for row, array in enumerate(rows):
+        result[row][slots_of(case, row, axes)] = array
+    return result
+
+
+def spread_rows(case, arrays, masks):
+    """The call arguments with padding around the rows: 0 in ids, NaN elsewhere."""
+    arguments = {}
+    for name, array in arrays.items():
+        if case.vocabularies.get(name) in SLOTS:  # positions of an axis, from 1 on
+            array = np.append(np.zeros((4, 1), int), SLOTS[case.vocabularies[name]] + 1, axis=1)[
+                np.arange(4)[:, None], array
+            ]
+            array = array.astype("int32")
+        arguments[name] = spread(case, case.inputs[name][1:], array, 0 if name in case.vocabularies else np.nan)
+    explicit = {name: mask for name, mask in masks.items() if name not in case.vocabularies}
+    return {**arguments, **{name: spread(case, case.masks[name], mask, False) for name, mask in explicit.items()}}
+
+
+@each((*MASKED_CASES, *POSITION_CASES))
+def test_rows_with_padding_anywhere_are_the_rows_alone(case):
+    layer, arrays, masks = built(case), case.arrays(ROWS), case.full_masks(ROWS)
+    options = {"return_attention_scores": True} if case.weights else {}
+    alone = keras.tree.flatten(results(layer, case.masked(arrays, masks), **options))
+    padded = keras.tree.flatten(results(layer, spread_rows(case, arrays, masks), **options))
+    axes = keras.tree.flatten((case.output, case.weights) if case.weights else case.output)
+    for expected, output, letters in zip(alone, padded, axes, strict=True):
+        for row in range(4):
+            real = output[row][slots_of(case, row, letters[1:])]
+            np.testing.assert_allclose(real, expected[row], atol=FLOAT32, err_msg=f"row {row}")
 
 
 # === Nothing to attend ===

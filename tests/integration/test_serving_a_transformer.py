@@ -118,6 +118,25 @@ def test_the_score_of_a_beam_is_its_log_probability_over_the_length_penalty(serv
     np.testing.assert_allclose(answers["scores"], (sums / divisors).reshape(-1, NUM_RESULTS), atol=1e-5)
 
 
+def test_ids_are_answered_scored_and_aligned_alike_wherever_their_padding_stands(served, tokenizer):
+    source, target = ids_of(tokenizer, sentences(5)), targets_of(tokenizer, [text[:9] for text in sentences(5)])
+    first = [np.stack([np.roll(row, (row == PAD).sum()) for row in ids]) for ids in (source, target)]
+    assert (first[0][:, 0] == PAD).any() and (first[1][:, 0] == PAD).any()
+    last, left = ({"source": source, "target": target} for source, target in ((source, target), first))
+    for name in ("tokens", "scores"):
+        answers = [served("translate_ids", source=pairs["source"])[name] for pairs in (last, left)]
+        np.testing.assert_allclose(answers[0], answers[1], atol=1e-5)
+    scores = [served("score_ids", **pairs)["scores"] for pairs in (last, left)]
+    np.testing.assert_allclose(scores[0], scores[1], atol=1e-5)
+    weights = [served("align_ids", **pairs)["weights"] for pairs in (last, left)]
+    for row in range(5):
+        shown = [
+            each[row][pairs["target"][row] != PAD][:, pairs["source"][row] != PAD]
+            for each, pairs in zip(weights, (last, left), strict=True)
+        ]
+        np.testing.assert_allclose(shown[0], shown[1], atol=1e-5)
+
+
 def test_score_ids_of_a_greedy_answer_is_the_score_of_greedy_search(model, tokenizer, served):
     source = ids_of(tokenizer, sentences(23))
     tokens, scores = model.search(tf.constant(source), MAX_LENGTH, "greedy")

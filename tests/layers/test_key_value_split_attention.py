@@ -22,7 +22,7 @@ def attend(layer, inputs, mask=None):
     """Output `(B, T, H)` and weights `(B, T, T)`, after checking that the output alone is the same."""
     output, weights = to_numpy(layer(inputs, mask=mask, return_attention_scores=True))
     np.testing.assert_allclose(layer(inputs, mask=mask), output, atol=EXACT)
-    return output, memories.at_positions(weights)
+    return output, memories.at_positions(weights, FULL if mask is None else mask)
 
 
 def expected(layer, inputs, mask):
@@ -61,7 +61,8 @@ def test_the_first_position_has_nothing_to_attend():
 @pytest.mark.parametrize("alignment", ["softmax", "sparsemax"])
 def test_it_equals_key_value_attention_under_the_mask_of_the_window(alignment, score, window):
     layer = KeyValueSplitAttention(window, num_parts=2, score=score, alignment=alignment)
-    inputs, distance = normal(B, T, 2 * H), np.arange(T)[:, None] - np.arange(T)
+    inputs, position = normal(B, T, 2 * H), GAPS.cumsum(axis=1)
+    distance = position[:, :, None] - position[:, None]
     output, weights = attend(layer, inputs, GAPS)
     plain = KeyValueAttention(score=score, alignment=alignment)
     key, value = inputs[..., :H], inputs[..., H:]
@@ -79,8 +80,9 @@ def test_a_hard_alignment_chooses_one_position_of_each_window():
     layer, inputs = KeyValueSplitAttention(3, score="dot", alignment="sampled", seed=3), normal(B, T, 3 * H)
     with collect_choices() as choices:
         _, weights = to_numpy(layer(inputs, mask=GAPS, return_attention_scores=True, training=True))
-    weights = memories.at_positions(weights)
-    allowed = np.array([[[t - 3 <= s < t and row[s] and row[t] for s in range(T)] for t in range(T)] for row in GAPS])
+    weights, position = memories.at_positions(weights, GAPS), GAPS.cumsum(axis=1)
+    distance = position[:, :, None] - position[:, None]
+    allowed = (distance > 0) & (distance <= 3) & GAPS[:, None] & GAPS[..., None]
     np.testing.assert_allclose(weights.sum(axis=-1), allowed.any(axis=-1), atol=EXACT)
     soft = attention.softmax(np.einsum("bth,bsh->bts", inputs[..., :H], inputs[..., :H]), allowed)
     log_prob = (weights * np.log(np.where(weights > 0, soft, 1.0))).sum(axis=(1, 2))

@@ -45,6 +45,15 @@ def test_given_positions_replace_the_count(layer, table):
     np.testing.assert_allclose(layer(inputs, positions=positions[1]), inputs + table[positions[1]], atol=EXACT)
 
 
+@pytest.mark.parametrize("start_index", [0, 3])
+def test_positions_count_the_real_tokens_of_each_row(start_index, layer, table):
+    inputs, mask = normal(B, T, D), np.array([[False, False, True, True, True], [True, False, False, True, True]])
+    output = to_numpy(layer(inputs, start_index=start_index, mask=mask))
+    for row in range(B):
+        expected = inputs[row][mask[row]] + table[start_index : start_index + 3]
+        np.testing.assert_allclose(output[row][mask[row]], expected, atol=EXACT)
+
+
 @pytest.mark.parametrize("start_index", [LENGTH - T + 1, LENGTH, -1])
 def test_a_start_that_leads_past_the_length_is_an_error(start_index, layer):
     message = (

@@ -141,7 +141,6 @@ def test_permuting_keys_and_values_together_changes_nothing(query, value, key):
         {"use_gate": True},
         {"use_gate": True, "value_dim": E, "use_bias": False, "output_shape": 9},
         {"num_heads": 1, "key_dim": 1},
-        {"sliding_window": 2},
         {"dropout": 0.5},
     ],
     ids=str,
@@ -179,8 +178,10 @@ def test_a_causal_mask_gives_the_numbers_of_keras_with_no_fewer_queries_than_key
 
 
 @pytest.mark.parametrize("sliding_window", [1, 2, 4])
-@pytest.mark.parametrize(("T", "S"), [(5, 5), (4, 7)])
-def test_without_a_causal_mask_the_window_starts_at_zero_as_in_keras(sliding_window, T, S):
+@pytest.mark.parametrize(("T", "S"), [(5, 5), (7, 7), (6, 4)])
+def test_a_window_gives_the_numbers_of_keras_with_no_fewer_queries_than_keys(sliding_window, T, S):
+    if sliding_window == 1:
+        T = S  # later queries would see nothing, where Keras is wrong
     _, weights = same_as_keras((normal(B, T, D), normal(B, S, D, seed=1)), sliding_window=sliding_window)
     distance = np.abs(np.arange(T)[:, None] - np.arange(S))
     np.testing.assert_array_equal(weights > 0, np.broadcast_to(distance < sliding_window, (B, N, T, S)))
@@ -387,6 +388,33 @@ def test_a_causal_mask_lets_the_last_of_fewer_queries_see_the_last_key(sliding_w
     np.testing.assert_allclose(output, expected[0], rtol=FLOAT32, atol=FLOAT32)
 
 
+@pytest.mark.parametrize(("T", "S"), [(2, 5), (5, 5), (7, 5)])
+def test_a_window_is_the_same_under_a_causal_mask_by_flag_and_by_hand(T, S):
+    query, value = normal(B, T, D), normal(B, S, D, seed=1)
+    layer = built(query, value, sliding_window=2)
+    by_hand = layer(query, value, attention_mask=attention.causal(T, S))
+    np.testing.assert_allclose(layer(query, value, use_causal_mask=True), by_hand, atol=FLOAT32)
+
+
+@pytest.mark.parametrize(
+    "names", [("query_mask", "value_mask"), ("value_mask",), ("key_mask",), ("query_mask",)], ids=str
+)
+def test_a_window_goes_by_the_real_positions_of_one_sequence(names):
+    inputs, mask = (
+        normal(2, 6, D),
+        np.array([[False, False, True, True, True, True], [True, False, True, True, False, True]]),
+    )
+    layer = built(inputs, inputs, sliding_window=2)
+    alone = np.stack([row[real] for row, real in zip(inputs, mask, strict=True)])  # (2, 4, D)
+    _, expected = layer(alone, alone, return_attention_scores=True)
+    masks = dict.fromkeys(names, mask)
+    if names == ("query_mask",):
+        masks["attention_mask"] = mask[:, None]  # says what is seen, and moves no position
+    _, weights = layer(inputs, inputs, return_attention_scores=True, **masks)
+    for row, real in enumerate(mask):
+        np.testing.assert_allclose(to_numpy(weights)[row][:, real][:, :, real], to_numpy(expected)[row], atol=FLOAT32)
+
+
 def test_causal_with_left_padding_gives_the_first_query_nothing():
     inputs = normal(1, 4, 8)
     layer = built(inputs, inputs)
@@ -450,8 +478,8 @@ def test_values_that_only_masked_queries_would_see_have_no_influence():
 def test_values_outside_of_every_window_have_no_influence():
     query, value = normal(1, 2, 8), normal(1, 5, 8, seed=1)
     layer = built(query, value, sliding_window=2)
-    expected = layer(query, value[:, :3])
-    value[:, 3:] = np.nan
+    expected = layer(query, value[:, 2:])
+    value[:, :2] = np.nan
     np.testing.assert_allclose(layer(query, value), expected, atol=FLOAT32)
 
 

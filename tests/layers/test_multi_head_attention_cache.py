@@ -93,13 +93,24 @@ def test_a_cache_of_exactly_the_length_is_enough(inputs):
     np.testing.assert_allclose(output, expected, rtol=FLOAT32, atol=FLOAT32)
 
 
-def test_a_mask_speaks_of_the_slots(inputs):
-    layer = built()
+@pytest.mark.parametrize("arguments", [{}, {"sliding_window": 2}], ids=str)
+def test_a_mask_speaks_of_the_slots(arguments, inputs):
+    layer = built(**arguments)
     mask = np.ones((B, SLOTS), bool)
-    mask[0, :3] = mask[1, 2] = False
+    mask[0, :3] = mask[1, [2, 4]] = False
     expected = layer(inputs, inputs, value_mask=mask[:, :T], use_causal_mask=True)
-    output, _ = decode(layer, inputs, [1] * T, value_mask=mask)
+    output, _ = decode(layer, inputs, [1, 3, 1, 2], value_mask=mask)
     np.testing.assert_allclose(output, expected, rtol=FLOAT32, atol=FLOAT32)
+
+
+def test_a_window_goes_by_the_real_slots_that_are_filled(inputs):
+    layer = built(sliding_window=2)
+    mask = np.ones((B, SLOTS), bool)
+    mask[:, [0, 2, 3]] = False
+    real = [1, 4, 5, 6]
+    expected = layer(inputs[:, real], inputs[:, real], use_causal_mask=True)
+    output, _ = decode(layer, inputs, [1] * T, value_mask=mask)
+    np.testing.assert_allclose(output[:, real], expected, rtol=FLOAT32, atol=FLOAT32)
 
 
 def test_without_a_causal_mask_a_chunk_sees_all_slots_that_are_filled(inputs):
@@ -167,18 +178,18 @@ def test_masked_positions_of_a_memory_have_no_influence_whatever_they_hold(input
 # === Symbolic ===
 
 
-@pytest.mark.parametrize("length", [3, None])
-def test_symbolic_shapes_with_a_cache(length):
+@pytest.mark.parametrize(("length", "heads", "slots"), [(3, N, SLOTS), (None, N, SLOTS), (None, None, None)])
+def test_symbolic_shapes_with_a_cache(length, heads, slots):
     layer = MultiHeadAttention(N, H, value_dim=E)
     query = keras.Input((length, D))
-    cache = {"key": keras.Input((N, SLOTS, H)), "value": keras.Input((N, SLOTS, E))}
+    cache = {"key": keras.Input((heads, slots, H)), "value": keras.Input((heads, slots, E))}
     index = keras.Input((), dtype="int32")
     output, weights, updated = layer(query, query, cache=cache, cache_index=index, return_attention_scores=True)
     assert output.shape == (None, length, D)
-    assert weights.shape == (None, N, length, SLOTS)
-    assert {name: slots.shape for name, slots in updated.items()} == {
-        "key": (None, N, SLOTS, H),
-        "value": (None, N, SLOTS, E),
+    assert weights.shape == (None, N, length, slots)
+    assert {name: tensor.shape for name, tensor in updated.items()} == {
+        "key": (None, heads, slots, H),
+        "value": (None, heads, slots, E),
     }
 
 
@@ -204,6 +215,31 @@ def test_a_mask_of_the_new_positions_is_one_of_their_slots(inputs):
     }
     outputs = [layer(inputs, inputs, cache=cache, cache_index=3, value_mask=each)[0] for each in (mask, slots)]
     np.testing.assert_array_equal(to_numpy(outputs[0]), to_numpy(outputs[1]))
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="only TensorFlow's graphs have unknown lengths")
+@pytest.mark.parametrize("jit_compile", [False, True], ids=["graph", "xla"])
+def test_whose_mask_it_is_may_be_known_only_while_a_graph_runs(jit_compile, inputs):
+    import tensorflow as tf
+
+    layer = built()
+
+    @tf.function(
+        jit_compile=jit_compile,
+        input_signature=[
+            tf.TensorSpec((None, None, D)),
+            {"key": tf.TensorSpec((None, N, None, H)), "value": tf.TensorSpec((None, N, None, E))},
+            tf.TensorSpec((None, None), tf.bool),
+        ],
+    )
+    def call(inputs, cache, mask):
+        return layer(inputs, inputs, cache=cache, cache_index=3, value_mask=mask)[0]
+
+    cache = {name: normal(*tensor.shape, seed=1) for name, tensor in layer.empty_cache(B, SLOTS).items()}
+    for length in (T, SLOTS):
+        mask = normal(B, length) > -0.5
+        expected = layer(inputs, inputs, cache=cache, cache_index=3, value_mask=mask)[0]
+        np.testing.assert_allclose(call(inputs, cache, mask), expected, rtol=FLOAT32, atol=FLOAT32)
 
 
 def test_a_mask_of_neither_the_slots_nor_the_new_positions_is_an_error(inputs):

@@ -55,6 +55,34 @@ def test_given_positions_replace_the_count():
     np.testing.assert_allclose(shared, inputs + positions.sinusoids(chosen[0], D), atol=FLOAT32)
 
 
+MASK = np.array([[False, False, True, True, True], [True, False, False, True, True]])
+ROWS = [[2, 3, 4], [0, 3, 4]]
+
+
+@pytest.mark.parametrize("start_index", [0, 300])
+def test_positions_count_the_real_tokens_of_each_row(start_index):
+    inputs = normal(B, T, D)
+    output = to_numpy(SinusoidalPositionEncoding()(inputs, start_index=start_index, mask=MASK))
+    expected = positions.sinusoids(range(start_index, start_index + 3), D)
+    for row, real in enumerate(ROWS):
+        np.testing.assert_allclose(output[row, real], inputs[row, real] + expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("as_tensor", [False, True])
+def test_the_implicit_mask_is_counted(as_tensor):
+    inputs = keras.layers.Masking()(np.where(MASK[..., None], normal(B, T, D), 0.0))
+    start = ops.convert_to_tensor(3, "int32") if as_tensor else 3
+    output = SinusoidalPositionEncoding()(inputs, start_index=start)
+    np.testing.assert_array_equal(to_numpy(output._keras_mask), MASK)
+    expected = SinusoidalPositionEncoding()(inputs, start_index=start, mask=MASK)
+    np.testing.assert_allclose(output, expected, atol=FLOAT32)
+
+
+def test_a_mask_of_another_length_is_an_error():
+    with pytest.raises(ValueError, match=r"`mask` must have one entry for each position, shape \(2, 5\).* \(2, 3\)"):
+        SinusoidalPositionEncoding()(normal(B, T, D), mask=np.ones((B, 3), bool))
+
+
 def test_the_longest_wavelength_can_be_chosen():
     encoding = SinusoidalPositionEncoding(max_wavelength=50.0)(np.zeros((1, T, D), "float32"))
     np.testing.assert_allclose(encoding[0], positions.sinusoids(range(T), D, max_wavelength=50.0), atol=FLOAT32)

@@ -12,6 +12,15 @@ TARGET = np.array([[1, 7, 8, 9, 10], [1, 11, 12, 0, 0]], "int32")  # T = 5
 LABELS = np.array([[7, 8, 9, 10, 2], [11, 12, 2, 0, 0]], "int32")
 
 
+def padded(ids, kind):
+    """The rows of `ids (2, n)` with their padding on the "left", or in "holes" and on both sides."""
+    result = np.zeros((2, 2 * ids.shape[1] + 1), ids.dtype)
+    for row, tokens in zip(result, ids, strict=True):
+        real = tokens[tokens != 0]
+        row[np.arange(-len(real), 0) if kind == "left" else 2 * np.arange(len(real)) + 1] = real
+    return result
+
+
 def make_transformer(**arguments):
     keras.utils.set_random_seed(3)
     defaults = {"num_layers": 2, "num_heads": 2, "hidden_dim": 6, "intermediate_dim": 13, "dropout": 0.3, "seed": 5}

@@ -122,11 +122,11 @@ def test_padding_changes_nothing_wherever_it_stands_and_whatever_it_holds(model)
     assert (logits[..., others] == np.float32(LOWEST)).all()
 
 
-def test_an_encoder_that_mixes_neighbours_without_a_mask_reads_zeros_at_padding():
+def test_an_encoder_without_a_mask_reads_what_is_real_side_by_side_and_then_zeros():
     model = PointerNetwork(F, encoder=keras.layers.Conv1D(8, 3, padding="same"), hidden_dim=8, seed=1)
     model.embedding.bias.assign(ops.ones(8))
-    longer = {"source": np.pad(POINTS, ((0, 0), (0, 4), (0, 0))), "source_mask": np.pad(MASK, ((0, 0), (0, 4)))}
-    close(logits_of(model, {**longer, "target": TARGET})[..., : S + 1], logits_of(model))
+    source, moved = padded()
+    close(logits_of(model, {**source, "target": moved[TARGET].astype("int32")})[..., moved], logits_of(model))
 
 
 def test_other_rows_of_the_batch_change_nothing(model):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from keras import ops
-from models.conftest import LABELS, SOURCE, SOURCE_VOCABULARY, TARGET, make_transformer
+from models.conftest import LABELS, SOURCE, SOURCE_VOCABULARY, TARGET, make_transformer, padded
 from tolerances import FLOAT32
 
 from keras_attention.tokens import PAD
@@ -102,6 +102,18 @@ def test_padding_changes_nothing(model):
     padded = both(model, np.pad(SOURCE, ((0, 0), (0, 4))), np.pad(LABELS, ((0, 0), (0, 3))))
     close(padded[0], scores)
     close(padded[1][:, :5, :7], weights)
+
+
+@pytest.mark.parametrize("kind", ["left", "holes"])
+def test_padding_may_stand_anywhere_in_source_and_target(kind, model):
+    scores, weights = both(model, SOURCE, LABELS)
+    source, target = padded(SOURCE, kind), padded(LABELS, kind)
+    received = both(model, source, target)
+    close(received[0], scores)
+    for row in range(2):
+        real = received[1][row][target[row] != PAD][:, source[row] != PAD]
+        close(real, weights[row][LABELS[row] != PAD][:, SOURCE[row] != PAD])
+        assert not received[1][row][target[row] == PAD].any()
 
 
 def test_other_rows_of_the_batch_change_nothing(model):

@@ -4,8 +4,9 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
-from models.conftest import LABELS, SOURCE, SOURCE_VOCABULARY, TARGET, TARGET_VOCABULARY, make_transformer
+from models.conftest import LABELS, SOURCE, SOURCE_VOCABULARY, TARGET, TARGET_VOCABULARY, make_transformer, padded
 
+from keras_attention.decoding import BeamSearch, Sample
 from keras_attention.models import Transformer
 from keras_attention.tokens import END, PAD, START
 from keras_attention.training import SmoothedCrossentropy, TokenAccuracy, WarmupInverseSquareRoot
@@ -60,6 +61,44 @@ def test_later_target_tokens_change_nothing_before_them(transformer):
     np.testing.assert_allclose(
         logits_of(transformer, SOURCE, changed)[:, :3], logits_of(transformer, SOURCE, TARGET)[:, :3], atol=1e-5
     )
+
+
+@pytest.mark.parametrize("kind", ["left", "holes"])
+def test_padding_may_stand_anywhere_in_source_and_target(kind, transformer):
+    source, target = padded(SOURCE, kind), padded(TARGET, kind)
+    logits = logits_of(transformer, source, target)
+    np.testing.assert_allclose(logits[target != PAD], logits_of(transformer, SOURCE, TARGET)[TARGET != PAD], atol=1e-5)
+
+
+@pytest.mark.parametrize("sampler", ["greedy", BeamSearch(3), "sample"], ids=["greedy", "beam", "sample"])
+def test_an_answer_does_not_depend_on_where_the_padding_of_its_source_stands(sampler, transformers):
+    sources = (SOURCE, padded(SOURCE, "left"), padded(SOURCE, "holes"))
+    samplers = [Sample(seed=5) if sampler == "sample" else sampler for _ in sources]
+    (ids, scores), *others = (
+        transformers["as_in_the_paper"].search(ops.convert_to_tensor(source), 7, each)
+        for source, each in zip(sources, samplers, strict=True)
+    )
+    for other_ids, other_scores in others:
+        assert numpy(other_ids).tolist() == numpy(ids).tolist()
+        np.testing.assert_allclose(numpy(other_scores), numpy(scores), atol=1e-5)
+
+
+def test_attention_weights_do_not_depend_on_where_the_padding_stands(transformers):
+    model, inputs = (
+        transformers["as_in_the_paper"],
+        {"source": padded(SOURCE, "holes"), "target": padded(TARGET, "left")},
+    )
+    expected, received = model.attention_weights(INPUTS), model.attention_weights(inputs)
+    sides = {
+        "encoder": ("source", "source"),
+        "decoder_self": ("target", "target"),
+        "decoder_cross": ("target", "source"),
+    }
+    for name, (queries, keys) in sides.items():
+        for row in range(2):
+            real, right = ([each[side][row] != PAD for side in (queries, keys)] for each in (inputs, INPUTS))
+            last, wanted = numpy(received[name][-1])[row], numpy(expected[name][-1])[row]
+            np.testing.assert_allclose(last[:, real[0]][..., real[1]], wanted[:, right[0]][..., right[1]], atol=1e-5)
 
 
 def test_every_source_token_changes_the_logits(transformer):
@@ -156,10 +195,10 @@ def test_padding_does_not_change_the_loss_or_the_metric():
     model.compile(loss=SmoothedCrossentropy(0.1), metrics=[TokenAccuracy()])
     short = model.evaluate(INPUTS, LABELS, verbose=0)
     pads = ((0, 0), (0, 10))
-    padded = model.evaluate(
-        {"source": np.pad(SOURCE, pads), "target": np.pad(TARGET, pads)}, np.pad(LABELS, pads), verbose=0
-    )
-    np.testing.assert_allclose(padded, short, rtol=1e-5)
+    paddings = (lambda ids: np.pad(ids, pads), lambda ids: padded(ids, "left"), lambda ids: padded(ids, "holes"))
+    for pad in paddings:
+        batch = {name: pad(ids) for name, ids in INPUTS.items()}, pad(LABELS)
+        np.testing.assert_allclose(model.evaluate(*batch, verbose=0), short, rtol=1e-5)
 
 
 def test_an_overfitted_model_answers_what_it_was_taught():

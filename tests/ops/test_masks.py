@@ -5,12 +5,12 @@ from reference import attention
 from reference.arrays import normal, to_numpy
 
 from keras_attention.ops.masks import (
-    aligned_positions,
+    aligned_slots,
     causal_mask,
     check_masks,
-    first_causal_position,
     merge_masks,
     padding_mask,
+    query_and_key_positions,
     window_mask,
     zero_masked,
 )
@@ -35,15 +35,15 @@ def test_padding_mask_is_true_at_real_tokens():
     assert rows(padding_mask(np.array([[4, 1, 0, 9]]), pad=9)) == ["1110"]
 
 
-def test_positions_of_queries_start_at_the_first_and_those_of_keys_at_zero():
-    query_positions, key_positions = aligned_positions(2, 3, first=5)
-    assert to_numpy(query_positions).tolist() == [[5], [6]]
-    assert to_numpy(key_positions).tolist() == [[0, 1, 2]]
+def test_slots_of_queries_start_at_the_first_and_those_of_keys_at_zero():
+    query_slots, key_slots = aligned_slots(2, 3, first=5)
+    assert to_numpy(query_slots).tolist() == [[5], [6]]
+    assert to_numpy(key_slots).tolist() == [[0, 1, 2]]
 
 
 @pytest.mark.parametrize(("T", "S", "first"), [(3, 5, 2), (5, 5, 0), (5, 3, 0)])
 def test_with_fewer_queries_than_keys_the_last_query_stands_at_the_last_key(T, S, first):
-    assert int(first_causal_position(T, S)) == first
+    assert to_numpy(aligned_slots(T, S)[0])[0, 0] == first
 
 
 @pytest.mark.parametrize(
@@ -56,20 +56,41 @@ def test_with_fewer_queries_than_keys_the_last_query_stands_at_the_last_key(T, S
     ],
 )
 def test_causal_mask_shows_the_own_and_earlier_positions(T, S, expected):
-    mask = causal_mask(*aligned_positions(T, S, first_causal_position(T, S)))
+    mask = causal_mask(*aligned_slots(T, S))
     assert rows(mask) == expected
     np.testing.assert_array_equal(to_numpy(mask), attention.causal(T, S))
 
 
 def test_causal_mask_at_an_index_speaks_of_slots():
-    assert rows(causal_mask(*aligned_positions(2, 6, first=1))) == ["110000", "111000"]
+    assert rows(causal_mask(*aligned_slots(2, 6, first=1))) == ["110000", "111000"]
 
 
 def test_window_mask_is_a_band_of_both_sides():
-    positions = aligned_positions(4, 5, first=0)
-    assert rows(window_mask(*positions, width=1)) == ["10000", "01000", "00100", "00010"]
-    assert rows(window_mask(*positions, width=2)) == ["11000", "11100", "01110", "00111"]
-    assert rows(window_mask(*aligned_positions(2, 5, first=3), width=2)) == ["00111", "00011"]
+    assert rows(window_mask(np.arange(4), np.arange(5), width=1)) == ["10000", "01000", "00100", "00010"]
+    assert rows(window_mask(np.arange(4), np.arange(5), width=2)) == ["11000", "11100", "01110", "00111"]
+    assert rows(window_mask(np.array([3, 4]), np.arange(5), width=2)) == ["00111", "00011"]
+
+
+LEFT, HOLE, EVERY = np.array([[False, True, True]]), np.array([[True, False, True]]), np.array([[True] * 3])
+
+
+@pytest.mark.parametrize(
+    ("T", "S", "arguments", "queries", "keys"),
+    [
+        (2, 5, {}, [3, 4], [0, 1, 2, 3, 4]),
+        (3, 2, {}, [0, 1, 2], [0, 1]),
+        (3, 3, {"query_mask": LEFT, "value_mask": LEFT}, [0, 0, 1], [0, 0, 1]),
+        (3, 3, {"value_mask": HOLE, "key_mask": EVERY}, [0, 0, 1], [0, 0, 1]),  # one mask of one sequence
+        (3, 3, {"query_mask": HOLE}, [0, 0, 1], [0, 0, 1]),
+        (3, 3, {"query_mask": EVERY, "value_mask": HOLE}, [0, 1, 2], [0, 0, 1]),  # two sequences
+        (3, 3, {"query_mask": HOLE, "key_mask": EVERY}, [1, 1, 2], [0, 1, 2]),
+        (1, 3, {"value_mask": LEFT}, [1], [0, 0, 1]),  # the last real ones stand together
+        (2, 3, {"value_mask": HOLE, "first": 1}, [0, 1], [0, 0, 1]),  # in the slots of a cache
+    ],
+)
+def test_a_window_goes_by_positions_of_real_tokens(T, S, arguments, queries, keys):
+    found = [to_numpy(positions)[0].tolist() for positions in query_and_key_positions(T, S, **arguments)]
+    assert found == [queries, keys]
 
 
 # === Merging ===

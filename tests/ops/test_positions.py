@@ -6,6 +6,51 @@ from reference.arrays import to_numpy
 from tolerances import FLOAT32
 
 from keras_attention.ops import sinusoids
+from keras_attention.ops.positions import (
+    order_real_first,
+    places_real_first,
+    real_positions,
+    reordered,
+    right_padded,
+)
+
+MASK = np.array([[True, True, True, False, False], [False, False, True, False, True], [False] * 5])
+
+# === Positions ===
+
+
+def test_a_position_is_the_number_of_real_tokens_before_it():
+    found = to_numpy(real_positions(MASK))
+    assert found.dtype == "int32"
+    for row, mask in enumerate(MASK):
+        assert found[row][mask].tolist() == list(range(mask.sum()))
+
+
+def test_padding_has_the_position_of_a_real_token():
+    assert to_numpy(real_positions(MASK))[~MASK].tolist() == [2, 2] + [0] * 8
+
+
+# === Real tokens side by side ===
+
+
+def test_real_tokens_come_first_in_their_order():
+    assert to_numpy(order_real_first(MASK)).tolist() == [[0, 1, 2, 3, 4], [2, 4, 0, 1, 3], [0, 1, 2, 3, 4]]
+    assert to_numpy(right_padded(MASK)).sum(axis=1).tolist() == [3, 2, 0]
+
+
+def test_each_position_knows_its_place_among_them():
+    assert to_numpy(places_real_first(MASK)).tolist() == [[0, 1, 2, 3, 4], [2, 3, 0, 4, 1], [0, 1, 2, 3, 4]]
+
+
+@pytest.mark.parametrize("sizes", [(3,), (3, 2), (0,), (3, 0)], ids=str)
+def test_rows_of_any_leading_axes_are_moved_and_moved_back(sizes, rng):
+    mask, tensor = rng.random((*sizes, 5)) < 0.5, rng.normal(size=(*sizes, 5, 7)).astype("float32")
+    together = to_numpy(reordered(tensor, order_real_first(mask)))
+    np.testing.assert_array_equal(together[to_numpy(right_padded(mask))], tensor[mask])
+    np.testing.assert_array_equal(to_numpy(reordered(together, places_real_first(mask))), tensor)
+
+
+# === Sinusoids ===
 
 
 def test_an_odd_width_interleaves_and_ends_with_a_sine():

@@ -22,7 +22,7 @@ def window_attention(inputs, mask, window, num_parts, score_weights, context_ker
         parts = np.where(mask[b][:, None], inputs[b], 0.0).reshape(T, num_parts, H)
         key, value, predict = parts[:, 0], parts[:, 1], parts[:, -1]
         for t in range(T):
-            allowed = [s for s in range(T) if t - window <= s < t and mask[b, s] and mask[b, t]]
+            allowed = [s for s in range(t) if mask[b, s] and mask[b, t]][-window:]
             scores = {s: attention.additive(key[t], key[s], *score_weights) for s in allowed}
             total = sum(np.exp(score) for score in scores.values())
             context = np.zeros(H)
@@ -33,13 +33,14 @@ def window_attention(inputs, mask, window, num_parts, score_weights, context_ker
     return output, weights
 
 
-def at_positions(window_weights):
-    """Weights `(B, T, window)` as `(B, T, T)`; what a window holds before the first position must weigh nothing."""
+def at_positions(window_weights, mask):
+    """Weights `(B, T, window)` as `(B, T, T)`; what a window holds before the first real position must weigh nothing."""
     B, T, window = window_weights.shape
     weights = np.zeros((B, T, T))
     for b, t, w in np.ndindex(B, T, window):
-        if t - window + w >= 0:
-            weights[b, t, t - window + w] = window_weights[b, t, w]
+        before = [s for s in range(t) if mask[b, s]]
+        if mask[b, t] and window - w <= len(before):
+            weights[b, t, before[w - window]] = window_weights[b, t, w]
         else:
             assert window_weights[b, t, w] == 0.0
     return weights
