@@ -9,6 +9,7 @@ from keras import ops
 from keras_attention.decoding.loop import extend_until_end
 from keras_attention.decoding.step import check_max_length
 from keras_attention.decoding.symbols import check_symbols
+from keras_attention.ops.known_values import may_hold_integers
 from keras_attention.ops.shapes import check_number, check_positive_integer
 from keras_attention.ops.softmax import LOWEST, mask_scores
 from keras_attention.ops.threefry import threefry_uniform
@@ -205,7 +206,7 @@ def seed_words(seed):
     """The two int32 words of an integer or of an integer tensor `(2,)`; what exceeds 32 bits is cut off."""
     if isinstance(seed, numbers.Integral):
         seed = np.array([int(seed) % 2**32, 0], "uint32")
-    if tuple(getattr(seed, "shape", ())) != (2,) or "int" not in keras.backend.standardize_dtype(seed.dtype):
+    if tuple(getattr(seed, "shape", ())) != (2,) or not may_hold_integers(seed):
         raise TypeError(
             "`seed` must be an integer, or an integer tensor of shape `(2,)`. "
             f"Received: {seed!r}. Pass `seed_generator.next()` for a `keras.random.SeedGenerator`."

@@ -5,7 +5,7 @@ import numbers
 import keras
 from keras import ops
 
-from keras_attention.decoding.symbols import known_values
+from keras_attention.ops.known_values import known_values, may_hold_integers
 from keras_attention.ops.shapes import sizes_differ
 
 
@@ -13,7 +13,7 @@ def check_max_length(max_length):
     """`max_length` as a Python integer, or as an int32 scalar where it is a tensor."""
     is_integer = isinstance(max_length, numbers.Integral) and not isinstance(max_length, bool)
     is_scalar_tensor = hasattr(max_length, "dtype") and tuple(max_length.shape) == ()
-    if not is_integer and not (is_scalar_tensor and "int" in keras.backend.standardize_dtype(max_length.dtype)):
+    if not is_integer and not (is_scalar_tensor and may_hold_integers(max_length)):
         raise TypeError(f"`max_length` must be an integer or an integer scalar tensor. Received: {max_length!r}.")
     value = max_length if is_integer else known_values(max_length)
     if value is not None and value < 0:

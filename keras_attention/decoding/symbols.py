@@ -7,6 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_attention.ops.known_values import known_values, may_hold_integers
 from keras_attention.ops.shapes import check_integer
 from keras_attention.ops.softmax import mask_scores
 
@@ -65,7 +66,7 @@ def check_symbols(start, end, pad):
             f"`start` must have shape `(B,)`, one start id for each sequence. Received shape {tuple(start.shape)}. "
             "For a single sequence pass a batch of one."
         )
-    if "int" not in dtype:
+    if not may_hold_integers(start):
         raise TypeError(f"`start` must hold integer ids. Received dtype {dtype}. Cast it to int32.")
     if known_start is not None and (known_start < 0).any():
         raise ValueError(f"`start` must hold ids of 0 or more. Received: {known_start.min()}.")
@@ -79,11 +80,3 @@ def check_end(end):
     if not ids:
         raise ValueError(f"`end` must be {words}. Received: {end!r}.")
     return tuple(check_integer("end", each, words, lambda value: value >= 0) for each in ids)
-
-
-def known_values(tensor):
-    """The values as a NumPy array; `None` for a placeholder of a graph or a compiler, which has none."""
-    try:
-        return ops.convert_to_numpy(tensor)
-    except (TypeError, NotImplementedError):  # what JAX and TensorFlow answer for a placeholder; there is no way to ask
-        return None

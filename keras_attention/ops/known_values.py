@@ -15,6 +15,11 @@ def infers_shapes():
         return scope.original_scope is not None
 
 
+def may_hold_integers(tensor):
+    """True for a tensor of integers, and for any tensor while Keras infers shapes."""
+    return "int" in keras.backend.standardize_dtype(tensor.dtype) or infers_shapes()
+
+
 def known_values(tensor):
     """The values of a tensor, list or array as a NumPy array; `None` where they are not known.
 

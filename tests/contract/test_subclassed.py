@@ -6,7 +6,7 @@ from contract.calls import arrays_of, call
 from contract.cases import ONE_OF_EACH, each
 from tolerances import EXACT
 
-from keras_attention import layers
+from keras_attention import decoding, layers
 
 KINDS = {str(case): case for case in ONE_OF_EACH}
 
@@ -56,3 +56,23 @@ def test_a_subclassed_model_built_for_any_batch_takes_its_weights(case, tmp_path
     loaded.built = True  # as Keras' reader of `.keras` files does
     loaded.load_weights(tmp_path / "model.weights.h5")
     assert_same(loaded, inputs, outputs)
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class Writer(keras.Model):
+    """Writes by greedy search from start ids that are its inputs."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.embedding = layers.TokenEmbedding(19, 7)
+        self.dense = keras.layers.Dense(19)
+
+    def call(self, start):
+        return decoding.greedy_search(lambda ids, state: (self.dense(self.embedding(ids)), state), (), start, 3)[1]
+
+
+def test_a_subclassed_model_that_searches_comes_back_from_its_file_with_the_same_scores(tmp_path):
+    model, start = Writer(), np.array([1, 5])
+    scores = outputs_of(model, start)
+    model.save(tmp_path / "model.keras")
+    assert_same(keras.saving.load_model(tmp_path / "model.keras"), start, scores)
