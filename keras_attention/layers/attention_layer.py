@@ -106,6 +106,15 @@ def one_by_one(layer, query, value, key, options):
     return (*query, None)[:3], {**named, **options}
 
 
+def check_one_by_one(layer, query):
+    """Raises for a list of tensors in place of the query."""
+    if isinstance(query, list | tuple):
+        raise ValueError(
+            f"{type(layer).__name__} takes its tensors one by one, `(query, value, key=None)`, as "
+            f"`keras.layers.MultiHeadAttention` does. Received a list of {len(query)}: call it with `*tensors`."
+        )
+
+
 class AttentionLayer(keras.layers.Layer):
     """Base class of the single-head attention layers: the flow, the masks, the shapes.
 

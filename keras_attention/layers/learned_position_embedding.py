@@ -17,6 +17,8 @@ class LearnedPositionEmbedding(keras.layers.Layer):
 
     `output[t] = inputs[t] + embeddings[position[t]]`
 
+    keras-hub's `PositionEmbedding` returns the vectors alone, for the caller to add; here they are added.
+
     The position of a token is the number of real tokens before it: padding counts nothing, wherever it stands.
 
     Args:

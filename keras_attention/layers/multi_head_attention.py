@@ -4,9 +4,9 @@ import keras
 from keras import ops
 
 from keras_attention import alignments, scores
-from keras_attention.layers.attention_layer import attend, build_part, check_stepwise
+from keras_attention.layers.attention_layer import attend, build_part, check_one_by_one, check_stepwise
 from keras_attention.layers.projection import make_projection, project
-from keras_attention.ops.axes import attention_axes, fold_attention_mask, fold_axes, fold_mask, fold_shapes, unfold_axes
+from keras_attention.ops.axes import attention_axes, fold_axes, fold_masks, fold_shapes, unfold_axes
 from keras_attention.ops.caches import check_cache, mask_of_slots
 from keras_attention.ops.flash_attention import check_flash_attention, flash_context
 from keras_attention.ops.lookup import config_of
@@ -69,7 +69,7 @@ class MultiHeadAttention(keras.layers.Layer):
         alignment: A name ("softmax", "sparsemax", "linear_chain", ...: see `alignments.get`) or an `Alignment`.
 
     Call arguments:
-        query: Float tensor of shape `(B, T, D_query)`.
+        query: Float tensor of shape `(B, T, D_query)`. The tensors come one by one, as to Keras' layer, not in a list.
         value: Float tensor of shape `(B, S, D_value)`.
         key: Float tensor of shape `(B, S, D_key)`. Left out, the value is also the key.
         query_mask: Boolean tensor `(B, T)`, True = a real query. The implicit Keras mask of `query` is used when it is
@@ -157,6 +157,10 @@ class MultiHeadAttention(keras.layers.Layer):
             is_plain = type(self.score) is scores.ScaledDotScore and type(self.alignment) is alignments.Categorical
             check_flash_attention(is_plain, self.score, self.alignment, self.dropout)
 
+    def __call__(self, query, *arguments, **options):
+        check_one_by_one(self, query)
+        return super().__call__(query, *arguments, **options)
+
     def build(self, query_shape, value_shape, key_shape=None):
         key_shape = key_shape or value_shape
         query_shape, value_shape, key_shape = fold_shapes(self.attention_axes, query_shape, value_shape, key_shape)
@@ -236,15 +240,8 @@ class MultiHeadAttention(keras.layers.Layer):
             check_masks(query.shape, value.shape, None, query_mask=query_mask, value_mask=value_mask, key_mask=key_mask)
         query_sizes, key_sizes = ops.shape(query)[:-1], ops.shape(value)[:-1]
         query, key, value = (fold_axes(tensor, axes) for tensor in (query, key, value))
-        masks = {
-            "query_mask": None if query_mask is None else fold_mask(query_mask, axes),
-            "value_mask": None if value_mask is None else fold_mask(value_mask, axes),
-            "key_mask": None if key_mask is None else fold_mask(key_mask, axes),
-            "attention_mask": attention_mask,
-        }
-        if attention_mask is not None:
-            sizes = ([sizes[axis] for axis in axes] for sizes in (query_sizes, key_sizes))
-            masks["attention_mask"] = fold_attention_mask(attention_mask, *sizes)
+        padding_masks = {"query_mask": query_mask, "value_mask": value_mask, "key_mask": key_mask}
+        masks = fold_masks(axes, query_sizes, key_sizes, attention_mask, **padding_masks)
         if cache is None:
             mask = self._mask(query, value, masks, use_causal_mask)
             memory = self._project_memory(value, key, mask)

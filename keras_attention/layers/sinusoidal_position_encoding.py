@@ -16,6 +16,8 @@ class SinusoidalPositionEncoding(keras.layers.Layer):
     `output[t, 2i] = inputs[t, 2i] + sin(position[t] / max_wavelength^(2i / D))`
     `output[t, 2i + 1] = inputs[t, 2i + 1] + cos(position[t] / max_wavelength^(2i / D))`
 
+    keras-hub's `SinePositionEncoding` returns the sines and cosines alone, for the caller to add; here they are added.
+
     The position of a token is the number of real tokens before it: padding counts nothing, wherever it stands.
     Sine and cosine alternate, as in the paper; an odd width ends with a sine. Positions and angles are float32 under
     every dtype policy and only the result is cast: bfloat16 cannot tell position 300 from 301.

@@ -73,6 +73,15 @@ def fold_mask(mask, axes):
     return fold_axes(ops.expand_dims(mask, -1), axes)[..., 0]
 
 
+def fold_masks(axes, query_sizes, key_sizes, attention_mask, **padding_masks):
+    """All masks, of axes `query_sizes` and `key_sizes`, after `axes` were folded; `None` stays."""
+    folded = {name: None if mask is None else fold_mask(mask, axes) for name, mask in padding_masks.items()}
+    if attention_mask is not None:
+        sizes = ([sizes[axis] for axis in axes] for sizes in (query_sizes, key_sizes))
+        attention_mask = fold_attention_mask(attention_mask, *sizes)
+    return {**folded, "attention_mask": attention_mask}
+
+
 def fold_attention_mask(mask, query_sizes, key_sizes):
     """`(..., T1, T2, S1, S2)` -> `(..., T1·T2, S1·S2)`, the sizes being those of the attention axes."""
     if len(query_sizes) == 1:

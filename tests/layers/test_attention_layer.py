@@ -120,6 +120,15 @@ def test_lists_that_do_not_fit(call, message, tensors):
         call(layers.SoftAttention(), tensors[0])
 
 
+def test_multi_head_attention_takes_its_tensors_one_by_one_as_in_keras(tensors):
+    layer = layers.MultiHeadAttention(num_heads=2, key_dim=5)
+    with pytest.raises(
+        ValueError, match=r"takes its tensors one by one.* Received a list of 3: call it with `\*tensors`"
+    ):
+        layer(tensors)
+    assert layer(*tensors).shape == (B, T, D)
+
+
 # === Arguments that a class sets itself ===
 
 
