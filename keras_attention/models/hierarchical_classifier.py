@@ -8,6 +8,7 @@ from keras_attention import alignments
 from keras_attention.layers import HierarchicalAttention, SinusoidalPositionEncoding
 from keras_attention.layers.levels import by_level, check_levels, rates_of_levels
 from keras_attention.models.encoders import transformer_encoder
+from keras_attention.models.sequence_model import outside_vocabulary, vocabulary_check
 from keras_attention.ops.lookup import config_of, get_by_name
 from keras_attention.ops.masks import padding_mask
 from keras_attention.ops.random import split_seed
@@ -196,7 +197,7 @@ class HierarchicalClassifier(keras.Model):
             return {"logits": logits, "probabilities": ops.softmax(logits, axis=-1), **named}
 
         ids = keras.KerasTensor((None,) * (1 + len(self.config["levels"])), dtype="int32", name="ids")
-        return {"serving_default": (classify, {"ids": ids})}
+        return {"serving_default": (classify, {"ids": ids}, [vocabulary_check("ids", self.config["vocabulary_size"])])}
 
     # === Config ===
 
@@ -221,10 +222,7 @@ def check_documents(ids, levels, vocabulary_size):
         )
     if ids.size and (ids.min() < 0 or ids.max() >= vocabulary_size):
         wrong = ids.max() if ids.max() >= vocabulary_size else ids.min()
-        raise ValueError(
-            f"The inputs have the id {wrong}, outside the vocabulary [0, {vocabulary_size}). "
-            "Tokenise them with the tokeniser that the model was trained with."
-        )
+        raise ValueError(outside_vocabulary(f"The inputs have the id {wrong},", vocabulary_size))
     return ids.astype("int32")
 
 

@@ -10,7 +10,7 @@ from keras_attention.decoding import constraints
 from keras_attention.layers import Pointer
 from keras_attention.layers.pointer import check_clipping, get_glimpse
 from keras_attention.models.encoders import RealFirst, RealInPlace, Recurrence, check_memory, get_decoder, get_encoder
-from keras_attention.models.points import check_indices, check_points
+from keras_attention.models.points import check_indices, check_points, served_checks
 from keras_attention.models.sequence_model import SequenceModel, shift_right
 from keras_attention.ops.lookup import config_of
 from keras_attention.ops.random import split_seed
@@ -291,8 +291,12 @@ class PointerNetwork(SequenceModel):
     def search(self, source, max_length=None, sampler="greedy", end=None):
         """As in every sequence model; without `max_length` as long as the constraint can need."""
         if max_length is None:
-            max_length = self.constraint.max_length(ops.shape(source["source"])[1])
+            max_length = self.longest_answer(ops.shape(source["source"])[1])
         return super().search(source, max_length, sampler, end)
+
+    def longest_answer(self, length):
+        """The most ids that an answer for a source of `length` positions can need, the end included."""
+        return self.constraint.max_length(length)
 
     # === Serving ===
 
@@ -324,7 +328,11 @@ class PointerNetwork(SequenceModel):
             return {"scores": self.score(source_of(points, lengths), indices)}
 
         indices = keras.KerasTensor((None, None), dtype="int32", name="indices")
-        return {"point": (point, inputs), "score": (score, {**inputs, "indices": indices})}
+        of_points, of_indices = served_checks()
+        return {
+            "point": (point, inputs, of_points),
+            "score": (score, {**inputs, "indices": indices}, [*of_points, *of_indices]),
+        }
 
     def _probabilities(self, source, indices):
         """The probability of each index `(B, L)` or `(B, n, L)`, given those before it; 0 after the end."""

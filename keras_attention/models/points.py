@@ -8,6 +8,41 @@ from keras_attention.models.sequence_model import integer_rows, lengths_of_rows,
 from keras_attention.ops.shapes import check_not_ragged
 from keras_attention.tokens import PAD
 
+NOT_FINITE = "The features of real positions must be finite."
+BEHIND_END = "0 ends an answer: only 0 may follow it."
+
+
+def no_position(name):
+    return f"`{name}` must hold 0 or the position, from 1, of a real point."
+
+
+def served_checks():
+    """What `check_points` and `check_indices` check in Python, for the rows of a served signature.
+
+    Returns:
+        Two lists of checks `(reason, function of the inputs -> boolean (B,))`: those of `points (B, S, F)` and
+        `lengths (B,)`, and those of `indices (B, T)` for them.
+    """
+
+    def has_impossible_length(points, lengths, **_):
+        return (lengths < 0) | (lengths > ops.shape(points)[1])
+
+    def is_not_finite(points, lengths, **_):
+        real = ops.arange(ops.shape(points)[1], dtype="int32") < lengths[:, None]
+        return ops.any(real & ~ops.all(ops.isfinite(points), axis=-1), axis=-1)
+
+    def goes_on_behind_end(indices, **_):
+        return ops.any((indices[:, 1:] != PAD) & (indices[:, :-1] == PAD), axis=-1)
+
+    def points_outside(indices, lengths, **_):
+        return ops.any((indices < 0) | (indices > lengths[:, None]), axis=-1)
+
+    of_points = [
+        ("`lengths` must be from 0 to the number of points.", has_impossible_length),
+        (NOT_FINITE, is_not_finite),
+    ]
+    return of_points, [(BEHIND_END, goes_on_behind_end), (no_position("indices"), points_outside)]
+
 
 def check_points(inputs, feature_dim):
     """`{"source": float32 (B, S, F), "source_mask": bool (B, S)}`, after checking rank, width, mask, numbers and digits.
@@ -49,7 +84,7 @@ def check_points(inputs, feature_dim):
     if not np.isfinite(points[mask]).all():
         row, position = np.argwhere(mask & ~np.isfinite(points).all(axis=-1))[0]
         raise ValueError(
-            f"The features of real positions must be finite. Received {shortened(points[row, position].tolist())} at position "
+            f"{NOT_FINITE} Received {shortened(points[row, position].tolist())} at position "
             f"{position + 1} of row {row}. Mask the position, or clean the data."
         )
     for row, real in enumerate(mask):
@@ -76,7 +111,7 @@ def check_indices(indices, mask):
     if behind_end.any():
         row, step = np.argwhere(behind_end)[0]
         raise ValueError(
-            f"0 ends an answer: only 0 may follow it. Received `target` {shortened(indices[row].tolist())} in row {row}, with "
+            f"{BEHIND_END} Received `target` {shortened(indices[row].tolist())} in row {row}, with "
             f"{indices[row, step + 1]} behind a 0. Positions count from 1."
         )
     if len(indices) == len(mask):
@@ -87,7 +122,7 @@ def check_indices(indices, mask):
         if wrong.any():
             row, step = np.argwhere(wrong)[0]
             raise ValueError(
-                f"`target` must hold 0 or the position, from 1, of a real point. Received {indices[row, step]} in row "
+                f"{no_position('target')} Received {indices[row, step]} in row "
                 f"{row}, whose source has {int(mask[row].sum())} of {S} positions that are real."
             )
     return indices.astype("int32")

@@ -187,7 +187,15 @@ class SequenceModel(TokenModel):
         return keras.tree.map_structure(ops.convert_to_tensor, (source, target))
 
     def serving_signatures(self, max_length=64, sampler="greedy"):
-        """What `keras_attention.serving.export` writes: name -> (function of tensors, inputs). The first is the default."""
+        """What `keras_attention.serving.export` writes: name -> (function of tensors, inputs, checks).
+
+        The first is the default. A check is `(reason, function of the inputs -> boolean (B,))`, True for a row that has no
+        answer for this reason.
+        """
+        checks = {name: vocabulary_check(name, size) for name, size in getattr(self, "vocabulary_sizes", {}).items()}
+        of_source, of_both = (
+            [checks[name] for name in names if name in checks] for names in (["source"], ["source", "target"])
+        )
         source, target = (keras.KerasTensor((None, None), dtype="int32", name=name) for name in ("source", "target"))
 
         def translate_ids(source):
@@ -204,10 +212,10 @@ class SequenceModel(TokenModel):
             return {"weights": self.align(source, target)}
 
         return {
-            "translate_ids": (translate_ids, {"source": source}),
-            "encode": (encode, {"source": source}),
-            "score_ids": (score_ids, {"source": source, "target": target}),
-            "align_ids": (align_ids, {"source": source, "target": target}),
+            "translate_ids": (translate_ids, {"source": source}, of_source),
+            "encode": (encode, {"source": source}, of_source),
+            "score_ids": (score_ids, {"source": source, "target": target}, of_both),
+            "align_ids": (align_ids, {"source": source, "target": target}, of_both),
         }
 
 
@@ -274,11 +282,26 @@ def check_ids(name, ids, vocabulary_size):
     ids = integer_rows(name, ids, "ids", "length", "sequence")
     if ids.size and (ids.min() < 0 or ids.max() >= vocabulary_size):
         wrong = ids.max() if ids.max() >= vocabulary_size else ids.min()
-        raise ValueError(
-            f"`{name}` has the id {wrong}, outside the vocabulary [0, {vocabulary_size}). "
-            "Tokenise it with the tokeniser that the model was trained with."
-        )
+        raise ValueError(outside_vocabulary(f"`{name}` has the id {wrong},", vocabulary_size))
     return ids.astype("int32")
+
+
+def outside_vocabulary(what, vocabulary_size):
+    """The words about an id that is none, in Python and in a served answer."""
+    return (
+        f"{what} outside the vocabulary [0, {vocabulary_size}). "
+        "Tokenise with the tokeniser that the model was trained with."
+    )
+
+
+def vocabulary_check(name, vocabulary_size):
+    """What `check_ids` checks in Python, for the rows of the argument `name` of a served signature."""
+
+    def is_outside(**inputs):
+        ids = inputs[name]
+        return ops.any((ids < 0) | (ids >= vocabulary_size), axis=tuple(range(1, len(ids.shape))))  # (B,)
+
+    return outside_vocabulary(f"`{name}` has an id", vocabulary_size), is_outside
 
 
 def integer_rows(name, rows, kind, axis, item):

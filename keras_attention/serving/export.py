@@ -1,13 +1,12 @@
 """A model as a SavedModel that answers requests by itself: text in, text out, the decoding loop inside."""
 
-import os
-
 import keras
 import tensorflow as tf
 
 from keras_attention import decoding
+from keras_attention.serving.rows import answer_rows, row_limits
 from keras_attention.serving.text_signatures import check_tokenizers, check_vocabularies, text_signatures
-from keras_attention.serving.versions import free_version, new_folder
+from keras_attention.serving.versions import new_version
 from keras_attention.serving.warm_up import write_warm_up_requests
 
 
@@ -26,8 +25,10 @@ def export(
 
     The model says what it can serve:
 
-        model.serving_signatures(max_length=64, sampler="greedy") -> {name: (function, {argument: keras.KerasTensor})}
-        function(argument=tensor) -> {output: tensor}
+        model.serving_signatures(max_length=64, sampler="greedy")
+            -> {name: (function, {argument: keras.KerasTensor}, checks)}
+        function(argument=tensor) -> {output: tensor}, batch first
+        checks: list of (reason, function(argument=tensor) -> boolean (B,), True = a bad row); may be left out
 
     Every signature is written under its name, for any batch size and any length that its shapes leave open. The first
     is the default; without tokenisers it is also called `serving_default`. A Transformer has these, on ids padded with 0:
@@ -50,15 +51,21 @@ def export(
     and scores `(B, n)`, the best first. The scores of an answer are those of the sampler: log-probabilities from greedy
     search and sampling, normalised by the length from beam search.
 
+    Every signature returns `error` (B,) beside this: strings, empty where all is well. A bad row (an id outside the
+    vocabulary, a point that is not finite, an impossible length, a row beyond a limit) and a row for which a diverged model
+    finds no number have the reason there, and an answer of nothing: floats are NaN, ids 0 and texts empty. The other rows of
+    the request are answered as ever. Wrong names, ranks and types, and unequal numbers of sources and targets, are an error
+    of the whole request.
+
     The version is prepared in a hidden folder inside `path` and moved to its place when it is whole, so a server that
     watches `path` never sees half of it. It loads with `tf.saved_model.load` and in TF Serving, where neither Keras nor
     this package is installed; tokenisers built on tensorflow-text need its ops there. TF Serving has them; a Python
     program gets them by `import tensorflow_text`, which wants Keras to be installed.
 
-    Attention's memory grows with the square of the longest row of a batch, and learned positions end somewhere:
-    `max_source_length` protects a server from texts that are too long. An answer stops after `max_length` ids, also when
-    it has not reached the end symbol. An empty text is a row of padding, and a batch of nothing but empty texts has the
-    length S = 0.
+    Attention's memory grows with the square of the longest row of a batch, and learned positions end somewhere: limits
+    protect a server from rows that are too long, 256 ids or points where nothing else is said. An answer stops after
+    `max_length` ids, also when it has not reached the end symbol. An empty text is a row of padding, and a batch of nothing
+    but empty texts has the length S = 0.
 
     Args:
         model: Keras model with the method `serving_signatures`, built. Keras must run on TensorFlow.
@@ -74,11 +81,13 @@ def export(
         sampler: How an answer is found: "greedy", "beam", "sample" or an object of `keras_attention.decoding`, such as
             `BeamSearch(beam_width=5, num_results=3)`. A `Sample` gives each request another answer; a version that is
             loaded again begins again with the seed that the sampler had here.
-        max_source_length: Integer, the longest source in ids or points. A text that has more is cut to its first
-            `max_source_length` ids. Programs that send ids or points count them themselves: their rows are refused when
-            they are longer, padding included. Targets are then refused, as text too, if they have more than
-            `max_length` ids, where it is given, since the score of a cut target would be that of another one. `None`:
-            nothing is cut or refused.
+        max_source_length: Integer, the longest source in ids or points. Of a text that is longer its first
+            `max_source_length` ids are read; it is cut to 32 characters for each of them before it is tokenised. Ids and
+            points that are longer have their reason in `error`; padding behind them does not count and is cut. `None`: what
+            the model says in an attribute `max_source_length`, or 256, and a line on the screen that says so. A target, as
+            text too, has its reason in `error` if it has more than `max_length` ids, since the score of a cut target would be
+            that of another one; where `max_length` is not given, more than a source may have, and of a `PointerNetwork` more
+            than an answer can need. Documents of a `HierarchicalClassifier` are limited as in `export_classifier`.
         version: Integer from 1 on; must not exist. By default the number after the last one.
         warm_up_requests: List of dicts `{input name: value}` for `serving_default`, which TF Serving runs before it
             opens the version; see `write_warm_up_requests`.
@@ -105,38 +114,41 @@ def export(
     signatures = own_signatures(model, sampler=decoding.get(sampler), **lengths)
     check_tokenizers(signatures, source_tokenizer, target_tokenizer)
     check_vocabularies(model, source_tokenizer, target_tokenizer)
-    limits = row_limits(max_source_length, max_length)
-    signatures = {name: (keyword_function(function, limits), inputs) for name, (function, inputs) in signatures.items()}
+    limits = row_limits(model, signatures, max_source_length, max_length)
     if source_tokenizer is None:
-        return write_version(model, path, signatures, version, warm_up_requests)
-
-    def on_text(endpoints):
+        version = write_version(model, path, signatures, limits, version, warm_up_requests)
+    else:
         argument = source_argument(signatures)
-        return text_signatures(endpoints, argument, source_tokenizer, target_tokenizer, max_source_length)
 
-    tokenizers = (source_tokenizer, target_tokenizer)
-    return write_version(model, path, signatures, version, warm_up_requests, on_text, tokenizers)
+        def on_text(endpoints):
+            return text_signatures(endpoints, argument, source_tokenizer, target_tokenizer, limits)
+
+        tokenizers = (source_tokenizer, target_tokenizer)
+        version = write_version(model, path, signatures, limits, version, warm_up_requests, on_text, tokenizers)
+    if max_source_length is None and limits:
+        said = ", ".join(f"{name} {' x '.join(map(str, longest))}" for name, longest in limits.items())
+        print(f"{version}: the longest rows are {said}. Other limits: `max_source_length` and `max_length`.")
+    return version
 
 
-def write_version(model, path, signatures, version, warm_up_requests, on_text=None, tokenizers=()):
+def write_version(model, path, signatures, limits, version, warm_up_requests, on_text=None, tokenizers=()):
     """Writes the version, prepared beside its place, and returns its folder.
 
     Args:
         model: Keras model, whose weights are saved.
         path, version, warm_up_requests: As in `export`.
-        signatures: Dict `{name: (function of the dict {argument: tensor}, {argument: keras.KerasTensor})}`.
+        signatures: Dict `{name: (function, {argument: keras.KerasTensor}, checks)}`, as a model gives them.
+        limits: Dict `{argument: (longest, ...)}`, as `answer_rows` takes it.
         on_text: `None`, or a function of `{name: endpoint}` of the signatures written so far, which returns those around
             them, `{name: (function of the dict {argument: strings (B,)}, list of the arguments)}`.
         tokenizers: The tokenisers that these call, whose tables are saved.
     """
-    path = os.path.abspath(path)
-    target = os.path.join(path, str(free_version(path, version)))
-    with new_folder(target) as folder:
+    with new_version(path, version) as (folder, move):
         archive = keras.export.ExportArchive()
         archive.track(model)
         endpoints = {
-            name: archive.add_endpoint(name, function, [tensor_specs(inputs)])
-            for name, (function, inputs) in signatures.items()
+            name: archive.add_endpoint(name, served(limits, *signature), [tensor_specs(signature[1])])
+            for name, signature in signatures.items()
         }
         for tokenizer in tokenizers:
             archive.track(tokenizer)
@@ -146,28 +158,14 @@ def write_version(model, path, signatures, version, warm_up_requests, on_text=No
         archive.write_out(folder, verbose=False)
         if warm_up_requests is not None:
             write_warm_up_requests(folder, warm_up_requests)
-    return target
+        return move()
 
 
-def row_limits(max_source_length, max_length):
-    """The longest row of each argument that has a limit: `7`, `None`  ->  `{"source": 7, "points": 7}`"""
-    if max_source_length is None:
-        return {}
-    limits = {"source": max_source_length, "points": max_source_length, "target": max_length, "indices": max_length}
-    return {argument: limit for argument, limit in limits.items() if limit is not None}
-
-
-def keyword_function(function, limits):
-    """`function(source=ids)` as a function of the one dict `{"source": ids}`, which refuses rows beyond the limits."""
-
-    def signature(inputs):
-        for argument in set(inputs) & set(limits):
-            limit = limits[argument]
-            rule = f"`{argument}` must have rows of a length of at most {limit}, padding included. Send shorter ones."
-            tf.debugging.assert_less_equal(tf.shape(inputs[argument])[1], limit, rule)
-        return function(**inputs)
-
-    return signature
+def served(limits, function, inputs, checks=()):
+    """A signature of a model as a function of the one dict `{"source": ids}`, which answers the rows that it can."""
+    return answer_rows(
+        lambda tensors: function(**tensors), checks, {name: limits[name] for name in inputs if name in limits}
+    )
 
 
 def tensor_specs(inputs):
@@ -188,7 +186,7 @@ def own_signatures(model, **options):
 
 def source_argument(signatures):
     """The name of the one input of the first signature."""
-    name, (_, inputs) = next(iter(signatures.items()))
+    name, (_, inputs, *_) = next(iter(signatures.items()))
     if len(inputs) != 1:
         raise ValueError(
             "With tokenisers the model's first signature must have one input, the ids of the text. "

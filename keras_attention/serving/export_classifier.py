@@ -1,17 +1,21 @@
 """A classifier of documents as a SavedModel that reads raw text and shows what it attended to."""
 
 import functools
+import math
 
 import tensorflow as tf
 
 from keras_attention.serving.export import (
     check_backend,
-    keyword_function,
     own_signatures,
     source_argument,
     write_version,
 )
+from keras_attention.serving.rows import checked_inputs, level_limits
+from keras_attention.serving.text_signatures import first_characters
 from keras_attention.tokens import PAD
+
+NO_LABEL = -1
 
 
 def export_classifier(model, path, tokenizer, class_names=None, version=None, warm_up_requests=None):
@@ -23,7 +27,8 @@ def export_classifier(model, path, tokenizer, class_names=None, version=None, wa
                         tokens (B, L, W) strings, word_weights (B, L, W), sentence_weights (B, L), logits (B, C)
         classify_ids    ids (B, L, W), padded with 0 -> the same without tokens, label and class_name
 
-    for any number of documents, sentences and words. `tokens` are the words as the tokeniser cuts them, those that are
+    and `error` (B,) with both, as `export` says: strings, empty where all is well. A document for which a diverged model finds
+    no number has the label -1 and the class name "". `tokens` are the words as the tokeniser cuts them, those that are
     not in the vocabulary too, and "" at padding, where the weights are 0: one answer is all that it takes to colour a
     document, as `visualization.plot_document` does. An empty text is a row of padding, and a batch of nothing but empty
     texts has L = W = 0.
@@ -36,7 +41,8 @@ def export_classifier(model, path, tokenizer, class_names=None, version=None, wa
         path: Folder of all versions of this model; made if it does not exist.
         tokenizer: `keras_attention.data.DocumentTokenizer` with the levels of the model, or any `tf.Module` whose
             `tokenize` and `split` make of strings (B,) ragged ids and ragged strings of the same form. Its limits protect a
-            server from documents that are too long.
+            server from documents that are too long; of a level without one the first 128 words, 128 sentences or 16
+            paragraphs are read. Ids beyond the limits have their reason in `error`.
         class_names: List of C strings or `None`.
         version, warm_up_requests: As in `export`.
 
@@ -57,25 +63,33 @@ def export_classifier(model, path, tokenizer, class_names=None, version=None, wa
     check_backend()
     signatures = own_signatures(model)
     argument = source_argument(signatures)
-    function, inputs = next(iter(signatures.values()))
-    check_document_tokenizer(model, tokenizer, rank=len(inputs[argument].shape))
+    signature = next(iter(signatures.values()))
+    rank = len(signature[1][argument].shape)
+    check_document_tokenizer(model, tokenizer, rank)
     check_class_names(class_names)
-    signatures = {"classify_ids": (keyword_function(function, limits={}), inputs)}
-    on_text = functools.partial(classifier_signature, argument, tokenizer, class_names)
-    return write_version(model, path, signatures, version, warm_up_requests, on_text, [tokenizer])
+    longest = level_limits(rank - 1, tokenizer)
+    on_text = functools.partial(classifier_signature, argument, tokenizer, class_names, longest)
+    signatures, limits = {"classify_ids": signature}, {argument: longest}
+    return write_version(model, path, signatures, limits, version, warm_up_requests, on_text, [tokenizer])
 
 
-def classifier_signature(argument, tokenizer, class_names, endpoints):
+def classifier_signature(argument, tokenizer, class_names, longest, endpoints):
     """`serving_default` on text around `classify_ids`."""
 
+    def first_units(ragged, nothing):
+        """The units within the limits, padded: `(B, L, W)`."""
+        return ragged[(slice(None), *(slice(limit) for limit in longest))].to_tensor(nothing)
+
     def serving_default(texts):
-        ids = tokenizer.tokenize(texts["text"]).to_tensor(PAD)  # (B, L, W)
-        outputs = dict(endpoints["classify_ids"]({argument: ids}))
+        texts = first_characters(checked_inputs(texts)["text"], math.prod(longest))
+        outputs = dict(endpoints["classify_ids"]({argument: first_units(tokenizer.tokenize(texts), PAD)}))
         check_probabilities(outputs, class_names)
-        outputs["label"] = tf.argmax(outputs["probabilities"], axis=-1, output_type=tf.int32)  # (B,)
+        has_answer = outputs["error"] == ""
+        label = tf.argmax(outputs["probabilities"], axis=-1, output_type=tf.int32)  # (B,)
+        outputs["label"] = tf.where(has_answer, label, NO_LABEL)
         if class_names is not None:
-            outputs["class_name"] = tf.gather(tf.constant(list(class_names)), outputs["label"])  # (B,)
-        outputs["tokens"] = tokenizer.split(texts["text"]).to_tensor("")  # (B, L, W)
+            outputs["class_name"] = tf.where(has_answer, tf.gather(tf.constant(list(class_names)), label), "")  # (B,)
+        outputs["tokens"] = first_units(tokenizer.split(texts), "")  # (B, L, W)
         return outputs
 
     return {"serving_default": (serving_default, ["text"])}
@@ -117,7 +131,7 @@ def check_probabilities(outputs, class_names):
     if "probabilities" not in outputs:
         raise ValueError(
             "The model's first signature must return `probabilities` (B, C). It returns "
-            f"{sorted(outputs)}. Put a signature with `probabilities` first, or use `export`."
+            f"{sorted(set(outputs) - {'error'})}. Put a signature with `probabilities` first, or use `export`."
         )
     count = outputs["probabilities"].shape[-1]
     if class_names is not None and len(class_names) != count:

@@ -2,25 +2,29 @@
 
 import tensorflow as tf
 
+from keras_attention.serving.rows import CHARACTERS_OF_AN_ID, answer_rows, checked_inputs
 from keras_attention.tokens import END, PAD
 
 
-def text_signatures(endpoints, source_argument, source_tokenizer, target_tokenizer, max_source_length=None):
+def text_signatures(endpoints, source_argument, source_tokenizer, target_tokenizer, limits):
     """The signatures on text around those on ids: `serving_default`, and `score` and `align` where their ids exist.
 
     Args:
         endpoints: Dict `{name: function of the dict {argument: ids}}`; the first is the default.
         source_argument: String, the one argument of the first.
         source_tokenizer, target_tokenizer: Tokenisers that `check_tokenizers` has passed.
-        max_source_length: Integer or None, as in `export`.
+        limits: Dict of the limits of the arguments, `{"source": (256,), "target": (64,)}`.
 
     Returns:
         Dict `{name: (function of the dict {argument: strings (B,)}, list of the arguments)}`.
     """
 
+    (longest_source,), (longest_target,) = limits.get(source_argument, (None,)), limits.get("target", (None,))
+
     def source_ids(texts):
         """`["ab", ""]` -> `[[4, 5], [0, 0]]`"""
-        return source_tokenizer.tokenize(texts)[:, :max_source_length].to_tensor(default_value=PAD)  # (B, S)
+        ids = source_tokenizer.tokenize(first_characters(texts, longest_source))[:, :longest_source]
+        return ids.to_tensor(default_value=PAD)  # (B, S)
 
     def target_ids(texts):
         """`["ab", ""]` -> `[[4, 5, 2], [2, 0, 0]]`, as the model answers (2 = end)"""
@@ -28,16 +32,20 @@ def text_signatures(endpoints, source_argument, source_tokenizer, target_tokeniz
         ends = tf.fill([ids.nrows(), 1], tf.constant(END, ids.dtype))
         return tf.concat([ids, ends], axis=1).to_tensor(default_value=PAD)  # (B, T)
 
+    def is_too_long(source, target):
+        return tf.strings.length(target, "UTF8_CHAR") > longest_target * CHARACTERS_OF_AN_ID
+
     def pair_ids(texts):
         return {"source": source_ids(texts["source"]), "target": target_ids(texts["target"])}
 
     def serving_default(texts):
         translate = next(iter(endpoints.values()))
-        outputs = dict(translate({source_argument: source_ids(texts["text"])}))
+        outputs = dict(translate({source_argument: source_ids(checked_inputs(texts)["text"])}))
         if "tokens" not in outputs:
             raise ValueError(
                 "The first signature must return `tokens`, so that `target_tokenizer` can turn them into text. "
-                f"It returns {sorted(outputs)}. Put a signature with `tokens` first, or leave the tokenisers out."
+                f"It returns {sorted(set(outputs) - {'error'})}. Put a signature with `tokens` first, or leave the tokenisers "
+                "out."
             )
         return {"text": detokenized(outputs.pop("tokens"), target_tokenizer), **outputs}
 
@@ -52,12 +60,23 @@ def text_signatures(endpoints, source_argument, source_tokenizer, target_tokeniz
             "target_tokens": visible_tokens(ids["target"], target_tokenizer),
         }
 
+    checks = []
+    if longest_target:  # not even tokenised
+        reason = f"`target` must have at most {longest_target * CHARACTERS_OF_AN_ID} characters. Send a shorter one."
+        checks = [(reason, is_too_long)]
     signatures = {"serving_default": (serving_default, ["text"])}
     if "score_ids" in endpoints:
-        signatures["score"] = (score, ["source", "target"])
+        signatures["score"] = (answer_rows(score, checks), ["source", "target"])
     if "align_ids" in endpoints:
-        signatures["align"] = (align, ["source", "target"])
+        signatures["align"] = (answer_rows(align, checks), ["source", "target"])
     return signatures
+
+
+def first_characters(texts, number_of_ids):
+    """As much of each text as its first `number_of_ids` ids can need; `None` for all."""
+    if number_of_ids is None:
+        return texts
+    return tf.strings.substr(texts, 0, number_of_ids * CHARACTERS_OF_AN_ID, unit="UTF8_CHAR")
 
 
 def detokenized(tokens, tokenizer):

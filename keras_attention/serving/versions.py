@@ -1,8 +1,13 @@
 """Numbered version folders, as TF Serving reads them: whole, or not there at all."""
 
 import contextlib
+import fcntl
+import functools
 import os
+import shutil
 import tempfile
+
+HIDDEN = ".export-"
 
 
 def existing_versions(path):
@@ -33,30 +38,78 @@ def free_version(path, version=None):
 
 
 @contextlib.contextmanager
-def new_folder(target):
-    """Yield a name to write a folder under, and move that folder to `target` when the block ends without an error.
+def new_version(path, version=None):
+    """Yield `(folder, move)`: a name to write a version under, and the function that moves it to its place when it is whole.
 
-    The name lies in a hidden folder beside `target`, so the move is one step of the file system. After an error
-    neither the hidden folder nor the parent folder, if it was made for this, is left.
+    `move()` returns the place: `path/version`, or where `version` is `None` the next free number at that moment, so that
+    two exports at once take two numbers. The folder lies in a hidden one inside `path`, so the move is one step of the file
+    system. After an error neither the hidden folder nor `path`, if it was made for this, is left. What a killed export has
+    left there is cleared first.
     """
-    parent = os.path.dirname(target)
-    is_new = not os.path.isdir(parent)
+    path = os.path.abspath(path)
+    free_version(path, version)  # raises before any work is done
+    is_new = not os.path.isdir(path)
     try:
-        os.makedirs(parent, exist_ok=True)
-        hidden = tempfile.TemporaryDirectory(prefix=".export-", dir=parent)
-    except OSError as error:
-        raise OSError(
-            f"`path` must be a folder that can be made and written to. Received path={parent!r}: {error.strerror}. "
-            "Choose another folder or change its permissions."
-        ) from error
-    try:
-        with hidden:
+        with contextlib.ExitStack() as stack:
+            try:
+                os.makedirs(path, exist_ok=True)
+                hidden = stack.enter_context(hidden_folder(path))
+            except OSError as error:
+                raise OSError(
+                    f"`path` must be a folder that can be made and written to. Received path={path!r}: {error.strerror}. "
+                    "Choose another folder or change its permissions."
+                ) from error
             # One level down, because the hidden folder itself is closed to all other users, TF Serving's included.
-            folder = os.path.join(hidden.name, "version")
-            yield folder
-            os.rename(folder, target)
+            folder = os.path.join(hidden, "version")
+            yield folder, functools.partial(move_to_version, folder, path, version)
     except BaseException:
         if is_new:
             with contextlib.suppress(OSError):  # another process may have written there since
-                os.rmdir(parent)
+                os.rmdir(path)
         raise
+
+
+def move_to_version(folder, path, version):
+    """Moves a whole folder to `path/version`, or to the next free number, and returns where it is."""
+    with locked(path):
+        target = os.path.join(path, str(free_version(path, version)))
+        os.rename(folder, target)
+    return target
+
+
+# === Hidden folders ===
+
+
+@contextlib.contextmanager
+def hidden_folder(path):
+    """Yield a folder inside `path` that is locked as long as its process lives, and remove it in the end."""
+    with contextlib.ExitStack() as stack:
+        with locked(path):  # no other export takes the new folder for one without an owner
+            clear_left_folders(path)
+            hidden = tempfile.mkdtemp(prefix=HIDDEN, dir=path)
+            stack.enter_context(locked(hidden))
+            stack.callback(shutil.rmtree, hidden)
+        yield hidden
+
+
+def clear_left_folders(path):
+    """Removes the hidden folders whose process has ended without removing them: those that nobody has locked."""
+    for name in os.listdir(path):
+        if name.startswith(HIDDEN):
+            folder = os.path.join(path, name)
+            try:
+                with locked(folder, wait=False):
+                    shutil.rmtree(folder)
+            except (BlockingIOError, FileNotFoundError):  # an export that is at work, or has just removed it
+                continue
+
+
+@contextlib.contextmanager
+def locked(folder, wait=True):
+    """The lock of a folder, which its process loses when it ends in whatever way. `BlockingIOError` if it is taken."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)

@@ -21,7 +21,7 @@ def write_warm_up_requests(version_path, requests):
 
     Raises:
         ImportError: The package tensorflow-serving-api is missing.
-        ValueError: A request whose names, types or shapes are not those of `serving_default`.
+        ValueError: A request whose names, types or shapes are not those of `serving_default`, or one with a bad row.
 
     Example:
         >>> write_warm_up_requests("dates/1", [{"text": ["3 March 2015"]}, {"text": ["3 March 2015"] * 32}])
@@ -61,7 +61,10 @@ def checked_inputs(signature, inputs):
         tensors = {
             name: tf.ensure_shape(tf.constant(inputs[name], spec.dtype), spec.shape) for name, spec in specs.items()
         }
-        signature(**tensors)
+        outputs = signature(**tensors)
     except (TypeError, ValueError, tf.errors.OpError) as error:
         raise ValueError(f"{rule} TensorFlow says: {error}") from error
+    reasons = [reason.decode() for reason in outputs["error"].numpy() if reason] if "error" in outputs else []
+    if reasons:  # such a row is answered without its work
+        raise ValueError(f"{rule} It has a bad row: {reasons[0]}")
     return tensors

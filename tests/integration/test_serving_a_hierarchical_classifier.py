@@ -40,6 +40,7 @@ def test_the_signature_has_names_types_and_open_sizes(served):
         "probabilities": ("float32", [None, CLASSES]),
         "word_weights": ("float32", [None, None, None]),
         "sentence_weights": ("float32", [None, None]),
+        "error": ("string", [None]),
     }
 
 
@@ -53,3 +54,19 @@ def test_the_served_answer_is_that_of_the_model_at_every_size(model, served, siz
     np.testing.assert_allclose(answer["probabilities"], tf.nn.softmax(logits).numpy(), atol=FLOAT32)
     np.testing.assert_allclose(answer["word_weights"], weights["word"], atol=FLOAT32)
     np.testing.assert_allclose(answer["sentence_weights"], weights["sentence"], atol=FLOAT32)
+
+
+def test_a_bad_document_has_its_reason_and_the_good_ones_their_answer(served):
+    ids = np.zeros((5, 129, 3), "int32")
+    ids[:, 0] = 4, 5, 6
+    ids[1, 0, 1], ids[2, 0, 2], ids[3, 128, 0] = -5, V, 7
+    answer = {name: tensor.numpy() for name, tensor in served(ids=tf.constant(ids)).items()}
+    outside = (
+        b"`ids` has an id outside the vocabulary [0, 29). Tokenise with the tokeniser that the model was trained with."
+    )
+    long = b"`ids` must have a length of at most 128 in axis 1, up to its last entry. Send a shorter one."
+    assert answer["error"].tolist() == [b"", outside, outside, long, b""]
+    alone = served(ids=tf.constant(ids[:1, :1]))
+    np.testing.assert_allclose(answer["logits"][[0, 4]], np.repeat(alone["logits"], 2, axis=0), atol=FLOAT32)
+    for name in ("logits", "probabilities", "word_weights", "sentence_weights"):
+        assert np.isnan(answer[name][1:4]).all()

@@ -13,6 +13,8 @@ from tolerances import FLOAT32
 from keras_attention import serving
 from keras_attention.decoding import BeamSearch
 from keras_attention.models import PointerNetwork
+from keras_attention.models.points import BEHIND_END, NOT_FINITE, no_position
+from keras_attention.serving.rows import DIVERGED, answer_rows
 
 LENGTHS = np.array([7, 3, 1, 0, 5], "int32")
 POINTS = np.random.default_rng(3).random((5, 7, 2)).astype("float32")
@@ -47,6 +49,7 @@ def test_the_signatures_have_names_types_and_open_sizes(served):
         "indices": ("int32", [None, None]),
         "probabilities": ("float32", [None, None]),
         "scores": ("float32", [None]),
+        "error": ("string", [None]),
     }
     indices = {"indices": ("int32", [None, None])}
     assert described(served["score"].structured_input_signature[1]) == {**inputs, **indices}
@@ -93,5 +96,56 @@ def test_the_n_best_have_probabilities_each(model, tmp_path):
     assert answer["indices"].shape == answer["probabilities"].shape == (2, 2, 8)
     np.testing.assert_array_equal(answer["indices"], model.generate(POINTS[:2], sampler=sampler))
     np.testing.assert_allclose(np.log(answer["probabilities"]).sum(axis=-1), answer["scores"], rtol=1e-4)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="`points` must have rows of a length of at most 7"):
-        point(loaded, np.zeros((1, 11, 2), "float32"), np.array([11], "int32"))
+    refused = point(loaded, np.zeros((2, 11, 2), "float32"), np.array([11, 7], "int32"))
+    reason = b"`points` must have a length of at most 7, up to its last entry. Send a shorter one."
+    assert refused["error"].tolist() == [reason, b""]
+    nowhere = point(loaded, np.zeros((2, 0, 2), "float32"), np.array([0, 0], "int32"))
+    np.testing.assert_array_equal(nowhere["indices"], [[[0], [0]]] * 2)
+    indices, scores = model.generate(np.zeros((2, 0, 2)), sampler=sampler, return_scores=True)
+    np.testing.assert_array_equal(nowhere["indices"], indices)
+    np.testing.assert_allclose(nowhere["scores"], scores, atol=FLOAT32)
+
+
+LENGTH = "`lengths` must be from 0 to the number of points."
+
+
+def test_bad_points_have_their_reason_and_the_good_ones_their_answer(served):
+    points = np.tile(POINTS[:1], (7, 1, 1))
+    points[1, 2, 0], points[2, 6, 1], points[3, 0] = np.nan, np.inf, -np.inf
+    points[6, 5:] = np.nan  # padding
+    lengths = np.array([7, 7, 7, 7, -1, 8, 5], "int32")
+    answer = point(served, points, lengths)
+    reasons = ["", NOT_FINITE, NOT_FINITE, NOT_FINITE, LENGTH, LENGTH, ""]
+    assert answer["error"].tolist() == [reason.encode() for reason in reasons]
+    assert not answer["indices"][1:6].any()
+    assert np.isnan(answer["scores"][1:6]).all() and np.isnan(answer["probabilities"][1:6]).all()
+    for row in (0, 6):
+        alone = point(served, POINTS[:1], lengths[row : row + 1])
+        np.testing.assert_array_equal(answer["indices"][row], alone["indices"][0])
+        np.testing.assert_allclose(answer["scores"][row], alone["scores"][0], rtol=1e-4)
+
+
+def test_bad_answers_have_their_reason(served):
+    indices = np.array([[1, 2, 3, 0], [1, 0, 2, 0], [-1, 2, 3, 0], [1, 8, 3, 0], [1, 2, 4, 0]], "int32")
+    lengths = np.array([3, 3, 3, 7, 3], "int32")
+    answer = served["score"](points=np.tile(POINTS[:1], (5, 1, 1)), lengths=lengths, indices=indices)
+    reasons = ["", BEHIND_END, *[no_position("indices")] * 3]
+    assert answer["error"].numpy().tolist() == [reason.encode() for reason in reasons]
+    assert np.isnan(answer["scores"]).tolist() == [False, True, True, True, True]
+
+
+def test_unequal_numbers_of_points_and_answers_are_an_error(served):
+    message = "`points` and `{}` must have as many rows as each other"
+    for name, lengths, indices in (("lengths", 1, 2), ("indices", 2, 1)):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message.format(name)):
+            served["score"](points=POINTS[:2], lengths=LENGTHS[:lengths], indices=np.zeros((indices, 3), "int32"))
+
+
+def test_points_of_a_model_that_has_diverged_are_answered_by_the_reason():
+    diverged = PointerNetwork(hidden_dim=2)
+    diverged.set_weights([np.full_like(weight, np.nan) for weight in diverged.get_weights()])
+    function, _, checks = diverged.serving_signatures()["point"]
+    served = answer_rows(lambda tensors: function(**tensors), checks)
+    answer = served({"points": tf.constant(POINTS[:2]), "lengths": tf.constant(LENGTHS[:2])})
+    assert answer["error"].numpy().tolist() == [DIVERGED.encode()] * 2
+    assert not answer["indices"].numpy().any()

@@ -17,6 +17,7 @@ from keras_attention import serving
 from keras_attention.data import CharacterTokenizer, SubwordTokenizer
 from keras_attention.decoding import BeamSearch
 from keras_attention.models import Transformer
+from keras_attention.serving.rows import DIVERGED, answer_rows
 from keras_attention.tokens import END, PAD
 
 MAX_LENGTH, MAX_SOURCE_LENGTH, NUM_RESULTS = 7, 31, 3
@@ -182,14 +183,71 @@ def test_a_text_beyond_the_limit_is_cut_in_every_signature(tokenizer, target_tok
     )
 
 
-def test_ids_and_targets_beyond_the_limit_are_refused(served):
-    long = np.full((1, MAX_SOURCE_LENGTH + 1), 5)
-    for name, inputs in (("translate_ids", {}), ("encode", {}), ("score_ids", {"target": [[5]]})):
-        with pytest.raises(tf.errors.InvalidArgumentError, match="`source` must have rows of a length of at most 31"):
-            served(name, source=long, **inputs)
+V = 287
+OUTSIDE = "`{}` has an id outside the vocabulary [0, 287). Tokenise with the tokeniser that the model was trained with."
+TOO_LONG = "`{}` must have a length of at most {}, up to its last entry. Send a shorter one."
+GOOD, LONGER, NINE = [5] * 3 + [0] * 29, [5] * 32, [5] * 9 + [0] * 23
+SOURCES = [GOOD, [-5, *GOOD[1:]], [V, *GOOD[1:]], LONGER, [*GOOD[:31], -1], GOOD]
+REASONS = [
+    "",
+    OUTSIDE.format("source"),
+    OUTSIDE.format("source"),
+    TOO_LONG.format("source", 31),
+    OUTSIDE.format("source"),
+    "",
+]
+
+
+@pytest.mark.parametrize("name", ["translate_ids", "encode", "score_ids", "align_ids"])
+def test_a_bad_source_has_its_reason_and_the_good_ones_their_answer(served, name):
+    target = {"target": [[7, 2]] * 6} if name in ("score_ids", "align_ids") else {}
+    outputs = served(name, source=SOURCES, **target)
+    assert outputs.pop("error").tolist() == [reason.encode() for reason in REASONS]
+    alone = served(name, source=[GOOD], **{key: value[:1] for key, value in target.items()})
+    for output, values in outputs.items():
+        for row in (0, 5):
+            np.testing.assert_allclose(values[row], alone[output][0], atol=1e-5)
+        nothing = 0 if values.dtype == "int32" else np.nan
+        assert np.array_equal(values[1:5], np.full_like(values[1:5], nothing), equal_nan=values.dtype != "int32")
+
+
+@pytest.mark.parametrize("name", ["score_ids", "align_ids"])
+def test_a_bad_target_has_its_reason(served, name):
+    outputs = served(name, source=[GOOD] * 4, target=[GOOD, [-2, *GOOD[1:]], [V, *GOOD[1:]], NINE])
+    expected = ["", OUTSIDE.format("target"), OUTSIDE.format("target"), TOO_LONG.format("target", 7)]
+    assert outputs["error"].tolist() == [reason.encode() for reason in expected]
+
+
+def test_a_target_text_beyond_the_limit_has_its_reason(served):
+    targets = ["two", "the lowest tower of the newest town", "two" * 1_001]
     for name in ("score", "align"):
-        with pytest.raises(tf.errors.InvalidArgumentError, match="`target` must have rows of a length of at most 7"):
-            served(name, source=["two"], target=["the lowest tower of the newest town"])
+        outputs = served(name, source=["two"] * 3, target=targets)
+        too_many = b"`target` must have at most 224 characters. Send a shorter one."
+        assert outputs["error"].tolist() == [b"", TOO_LONG.format("target", 7).encode(), too_many]
+    assert (outputs["target_tokens"][1:] == b"").all()
+    alone = served("align", source=["two"], target=["two"])["weights"][0]
+    np.testing.assert_allclose(outputs["weights"][0, : len(alone)], alone, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["score", "align", "score_ids", "align_ids"])
+def test_unequal_numbers_of_sources_and_targets_are_an_error(served, name):
+    source, target = (["two", "new"], ["two"]) if name in ("score", "align") else ([[5], [6]], [[5]])
+    message = "`source` and `target` must have as many rows as each other"
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        served(name, source=source, target=target)
+
+
+def test_a_model_that_has_diverged_answers_with_its_reason(tokenizer):
+    sizes = {"num_layers": 1, "num_heads": 1, "hidden_dim": 2, "intermediate_dim": 2}
+    diverged = Transformer(tokenizer.vocabulary_size, **sizes)
+    diverged.set_weights([np.full_like(weight, np.nan) for weight in diverged.get_weights()])
+    for name, (function, inputs, checks) in diverged.serving_signatures(max_length=3, sampler=SAMPLER).items():
+        outputs = answer_rows(lambda tensors, function=function: function(**tensors), checks)(
+            {argument: tf.constant([[5, 6], [7, 0]]) for argument in inputs}
+        )
+        assert outputs.pop("error").numpy().tolist() == [DIVERGED.encode()] * 2, name
+        for values in outputs.values():
+            assert not values.numpy().any() if values.dtype == tf.int32 else np.isnan(values).all()
 
 
 def test_signatures_have_the_documented_names_types_and_open_sizes(served):
@@ -201,8 +259,12 @@ def test_signatures_have_the_documented_names_types_and_open_sizes(served):
     texts, best = ("string", [None, NUM_RESULTS]), ("float32", [None, NUM_RESULTS])
     pairs = {"source": ids, "target": ids}
     tokens = {"source_tokens": strings, "target_tokens": strings}
+    assert all(described(each.structured_outputs)["error"] == text for each in served.signatures.values())
     assert {
-        name: (described(signature.structured_input_signature[1]), described(signature.structured_outputs))
+        name: (
+            described(signature.structured_input_signature[1]),
+            {output: spec for output, spec in described(signature.structured_outputs).items() if output != "error"},
+        )
         for name, signature in served.signatures.items()
     } == {
         "serving_default": ({"text": text}, {"text": texts, "scores": best}),

@@ -38,11 +38,11 @@ def test_all_signatures_are_there_with_their_names_types_and_open_sizes(signatur
         return [{key: (spec.dtype.name, spec.shape.as_list()) for key, spec in each.items()} for each in specs]
 
     ids = {"source": ("int32", [None, None])}
-    text, scores = ("string", [None]), ("float32", [None])
+    text, scores, error = ("string", [None]), ("float32", [None]), {"error": ("string", [None])}
     assert set(signatures) == {"serving_default", "translate_ids", "encode"}
-    assert described("serving_default") == [{"text": text}, {"text": text, "scores": scores}]
-    assert described("translate_ids") == [ids, {"tokens": ("int32", [None, 5]), "scores": scores}]
-    assert described("encode") == [ids, {"encoded": ("float32", [None, None, 11])}]
+    assert described("serving_default") == [{"text": text}, {"text": text, "scores": scores, **error}]
+    assert described("translate_ids") == [ids, {"tokens": ("int32", [None, 5]), "scores": scores, **error}]
+    assert described("encode") == [ids, {"encoded": ("float32", [None, None, 11]), **error}]
 
 
 @pytest.mark.parametrize("shape", [(1, 2), (3, 7), (2, 0), (0, 3), (0, 0)])
@@ -76,6 +76,13 @@ def test_answer_stops_at_max_length(signatures):
     texts, scores = answer(signatures, ["abcdefg" * 31])
     assert texts == [b"bcdef"]
     np.testing.assert_allclose(scores, [5 * LOG_HALF], rtol=1e-6)
+
+
+@pytest.mark.parametrize("name, value", [("text", [["abc"], ["a"]]), ("source", [4, 5]), ("source", [[[4, 5]]])])
+def test_another_number_of_axes_is_an_error_of_the_whole_request(signatures, name, value):
+    signature = signatures["serving_default" if name == "text" else "translate_ids"]
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"is not compatible with expected shape|out of bounds"):
+        signature(**{name: tf.constant(value)})
 
 
 def test_it_loads_where_neither_keras_nor_this_package_is(exported):
@@ -231,17 +238,30 @@ def test_unknown_sampler_is_an_error(model, tmp_path):
         export(model, tmp_path, sampler="gredy")
 
 
-def test_texts_beyond_the_limit_are_cut_and_ids_are_refused(model, tokenizer, tmp_path):
+def test_texts_beyond_the_limit_are_cut_and_ids_have_their_reason(model, tokenizer, tmp_path):
     signatures = tf.saved_model.load(export(model, tmp_path, tokenizer, tokenizer, max_source_length=3)).signatures
     texts, scores = answer(signatures, ["abcdefg", "ga", ""])
     assert texts == [b"bcd", b"ab", b""]
     np.testing.assert_allclose(scores, np.array([4, 3, 1]) * LOG_HALF, rtol=1e-6)
-    for name in ("translate_ids", "encode"):
-        assert len(signatures[name](source=tf.ones((2, 3), tf.int32))) > 0
-        with pytest.raises(
-            tf.errors.InvalidArgumentError, match="`source` must have rows of a length of at most 3, padding"
-        ):
-            signatures[name](source=tf.ones((2, 4), tf.int32))
+    source = tf.constant([[4, 5, 6, 0, 0], [4, 5, 6, 7, 0], [0, 4, 5, 0, 0]])
+    outputs = {name: output.numpy() for name, output in signatures["translate_ids"](source=source).items()}
+    reason = b"`source` must have a length of at most 3, up to its last entry. Send a shorter one."
+    assert outputs["error"].tolist() == [b"", reason, b""]
+    assert outputs["tokens"][:, :4].tolist() == [[5, 6, 7, END], [PAD] * 4, [END, PAD, PAD, PAD]]
+    np.testing.assert_allclose(outputs["scores"], np.array([4, np.nan, 1]) * LOG_HALF, rtol=1e-6)
+    encoded = signatures["encode"](source=source)["encoded"].numpy()
+    assert encoded.shape == (3, 3, 11)
+    assert np.isnan(encoded).all(axis=(1, 2)).tolist() == [False, True, False]
+
+
+def test_an_export_without_limits_says_which_it_has(model, tokenizer, tmp_path, capsys):
+    version = export(model, tmp_path, tokenizer, tokenizer, max_length=5)
+    assert capsys.readouterr().out.startswith(f"{version}: the longest rows are source 256. Other limits: `max_source")
+    signatures = tf.saved_model.load(version).signatures
+    assert signatures["translate_ids"](source=tf.fill([1, 257], 4))["error"].numpy() != b""
+    assert answer(signatures, ["abc" * 100_003])[0] == [b"bcdbc"]  # 300 kB
+    export(model, tmp_path, tokenizer, tokenizer, max_source_length=7)
+    assert capsys.readouterr().out == ""
 
 
 def test_text_needs_a_first_signature_with_one_input(tokenizer, tmp_path):

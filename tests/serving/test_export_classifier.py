@@ -77,7 +77,11 @@ def test_signatures_have_their_names_types_and_open_sizes(signatures):
     assert outputs.pop("label") == ("int32", [None])
     assert outputs.pop("class_name") == ("string", [None])
     assert described("classify_ids") == [{"ids": ("int32", [None, None, None])}, outputs]
-    assert outputs == {"probabilities": ("float32", [None, 2]), "word_weights": ("float32", [None, None, None])}
+    assert outputs == {
+        "probabilities": ("float32", [None, 2]),
+        "word_weights": ("float32", [None, None, None]),
+        "error": ("string", [None]),
+    }
 
 
 def test_empty_texts_and_batches_of_nothing_else_are_answered(signatures):
@@ -93,11 +97,27 @@ def test_texts_beyond_the_limits_of_the_tokenizer_are_cut(signatures):
     assert answer(signatures, "good. good. bad. bad. bad.")["label"].tolist() == [1]
 
 
+def test_a_document_of_which_the_model_makes_nan_has_no_class(tmp_path, tokenizer):
+    model = Counter()
+    model.embedding.set_weights([np.array([[0], [0], [0], [0], [np.nan], [1], [0]])])
+    signatures = tf.saved_model.load(export_classifier(model, tmp_path, tokenizer, NAMES)).signatures
+    outputs = answer(signatures, "bad", "good")
+    assert outputs["label"].tolist() == [-1, 1]
+    assert outputs["class_name"].tolist() == [b"", b"positive"]
+    assert [bool(reason) for reason in outputs["error"]] == [True, False]
+
+
+def test_units_beyond_the_documented_limits_are_cut(signatures):
+    long = answer(signatures, "good " * 131 + "bad " * 1009)  # no more words are counted than 128
+    assert long["tokens"].shape == (1, 1, 128)
+    assert long["label"].tolist() == [1]
+
+
 def test_class_names_may_be_left_out_and_there_may_be_other_levels(tmp_path):
     tokenizer = DocumentTokenizer(WORDS, ("word", "sentence", "paragraph"))
     signatures = tf.saved_model.load(export_classifier(Counter(levels=3), tmp_path, tokenizer)).signatures
     outputs = answer(signatures, "good. good\n\nbad", "")
-    assert set(outputs) == {"probabilities", "label", "tokens", "word_weights"}
+    assert set(outputs) == {"probabilities", "label", "tokens", "word_weights", "error"}
     assert outputs["tokens"].tolist()[0] == [[[b"good", b"."], [b"good", b""]], [[b"bad", b""], [b"", b""]]]
 
 

@@ -15,7 +15,7 @@ def pair_tokenizer(tokenizer):
     return tokenizer
 
 
-def around(endpoints, tokenizer, **options):
+def around(endpoints, tokenizer, limits):
     """`{name: function(argument=texts)}` of the signatures on text."""
 
     def on_lists(function, arguments):
@@ -28,7 +28,7 @@ def around(endpoints, tokenizer, **options):
             for name, output in compiled({name: tf.constant(text, tf.string) for name, text in texts.items()}).items()
         }
 
-    signatures = text_signatures(endpoints, "ids", tokenizer, tokenizer, **options)
+    signatures = text_signatures(endpoints, "ids", tokenizer, tokenizer, limits)
     return {name: on_lists(*signature) for name, signature in signatures.items()}
 
 
@@ -43,12 +43,15 @@ def given(inputs):
 
 @pytest.fixture
 def signatures(pair_tokenizer):
-    return around({"first": echo, "score_ids": given, "align_ids": given}, pair_tokenizer)
+    return around(
+        {"first": echo, "score_ids": given, "align_ids": given}, pair_tokenizer, {"ids": (7,), "target": (3,)}
+    )
 
 
 def test_the_source_is_padded_and_the_target_has_the_end_symbol(signatures):
     ids = signatures["score"](source=["abc", "", "g?"], target=["", "ab", "d"])
-    assert ids == {"source": [[4, 5, 6], [0, 0, 0], [10, 3, 0]], "target": [[2, 0, 0], [4, 5, 2], [7, 2, 0]]}
+    sources, targets = [[4, 5, 6], [0, 0, 0], [10, 3, 0]], [[2, 0, 0], [4, 5, 2], [7, 2, 0]]
+    assert ids == {"source": sources, "target": targets, "error": [b""] * 3}
 
 
 def test_align_shows_the_tokens_and_nothing_at_padding(signatures):
@@ -62,7 +65,7 @@ def test_nothing_but_empty_texts_has_length_zero_and_no_text_has_no_rows(signatu
     outputs = signatures["align"](source=["", ""], target=["", ""])
     assert outputs["source"] == outputs["source_tokens"] == [[], []]
     assert outputs["target_tokens"] == [[b"[END]"], [b"[END]"]]
-    assert signatures["score"](source=[], target=[]) == {"source": [], "target": []}
+    assert signatures["score"](source=[], target=[]) == {"source": [], "target": [], "error": []}
     assert signatures["serving_default"](text=["", ""])["text"] == [b"", b""]
     assert signatures["serving_default"](text=[]) == {"text": [], "scores": []}
 
@@ -71,22 +74,38 @@ def test_several_answers_to_a_text_come_in_rows(pair_tokenizer):
     def two(inputs):
         return {"tokens": tf.stack([inputs["ids"], tf.reverse(inputs["ids"], [1])], axis=1)}  # (B, 2, S)
 
-    serving_default = around({"first": two}, pair_tokenizer)["serving_default"]
+    serving_default = around({"first": two}, pair_tokenizer, {})["serving_default"]
     assert serving_default(text=["abc", "def", "gab"])["text"] == [[b"abc", b"cba"], [b"def", b"fed"], [b"gab", b"bag"]]
     assert serving_default(text=[])["text"] == []
     assert serving_default(text=[""])["text"] == [[b"", b""]]
 
 
 def test_a_source_beyond_the_limit_is_cut_and_a_target_is_not(pair_tokenizer):
-    signatures = around({"first": echo, "score_ids": given}, pair_tokenizer, max_source_length=2)
+    signatures = around({"first": echo, "score_ids": given}, pair_tokenizer, {"ids": (2,)})
     assert signatures["serving_default"](text=["abc", "d"])["text"] == [b"ab", b"d"]
     ids = signatures["score"](source=["abc", "d"], target=["abc", "d"])
-    assert ids == {"source": [[4, 5], [7, 0]], "target": [[4, 5, 6, 2], [7, 2, 0, 0]]}
+    assert ids == {"source": [[4, 5], [7, 0]], "target": [[4, 5, 6, 2], [7, 2, 0, 0]], "error": [b"", b""]}
+
+
+class Measuring(tf.Module):
+    """Has one id for each text: its length in characters."""
+
+    def tokenize(self, texts):
+        return tf.RaggedTensor.from_tensor(tf.strings.length(texts, "UTF8_CHAR")[:, None])
+
+
+def test_what_no_id_can_need_is_not_even_tokenised():
+    signatures = around({"first": given, "score_ids": given}, Measuring(), {"ids": (3,), "target": (2,)})
+    outputs = signatures["score"](source=["é" * 1001, "a"], target=["b" * 65, "é" * 64])
+    assert outputs["source"] == [[0], [1]]  # the row of the refused target has no source either
+    assert outputs["target"] == [[0, 0], [64, 2]]
+    assert outputs["error"] == [b"`target` must have at most 64 characters. Send a shorter one.", b""]
+    assert signatures["score"](source=["é" * 1001], target=["b"])["source"] == [[96]]
 
 
 def test_only_what_exists_on_ids_exists_on_text(pair_tokenizer):
-    assert set(around({"first": echo}, pair_tokenizer)) == {"serving_default"}
-    assert set(around({"first": echo, "align_ids": given}, pair_tokenizer)) == {"serving_default", "align"}
+    assert set(around({"first": echo}, pair_tokenizer, {})) == {"serving_default"}
+    assert set(around({"first": echo, "align_ids": given}, pair_tokenizer, {})) == {"serving_default", "align"}
 
 
 def test_methods_are_asked_for_where_they_are_called(tokenizer, pair_tokenizer):

@@ -35,6 +35,13 @@ def test_request_that_would_fail_in_the_server_is_refused(exported, inputs):
     assert not os.path.exists(os.path.join(exported, "assets.extra"))
 
 
+def test_request_with_a_bad_row_is_refused(model, tmp_path):
+    pytest.importorskip("tensorflow_serving", reason="needs the extra `serving`")
+    version = export(model, tmp_path, max_source_length=2)
+    with pytest.raises(ValueError, match=r"It has a bad row: `source` must have a length of at most 2"):
+        write_warm_up_requests(version, [{"source": [[4, 5, 6]]}])
+
+
 def test_more_requests_than_tf_serving_reads_are_refused(exported):
     pytest.importorskip("tensorflow_serving", reason="needs the extra `serving`")
     with pytest.raises(ValueError, match=r"at most 1000 requests\. Received 1001"):
