@@ -71,8 +71,8 @@ def test_padding_may_hold_anything():
         ),
         ({"points": PADDED}, r'must be a dictionary with "source". Received: \[\'points\'\]'),
         (
-            {"source": PADDED, "source_mask": MASK.astype("int32")},
-            r"must be boolean of shape \(B, S\), here \(2, 3\).* Received shape \(2, 3\) and dtype int32",
+            {"source": PADDED, "source_mask": 2 * MASK.astype("int32")},
+            r"must be boolean, or integers 0 and 1, of shape \(B, S\), here \(2, 3\).* Received shape \(2, 3\) and dtype int32",
         ),
         ({"source": PADDED, "source_mask": MASK[:, :2]}, r"here \(2, 3\).* Received shape \(2, 2\) and dtype bool"),
         ({"source": ROWS, "source_mask": MASK}, r"list of arrays of the lengths \[3, 1\].* Leave it out"),
