@@ -10,9 +10,9 @@ from keras_attention.data.files import load_json, save_json
 from keras_attention.data.pairs import check_size, check_tokenizer
 from keras_attention.data.subwords import SubwordTokenizer
 from keras_attention.data.text import CharacterTokenizer, as_texts
-from keras_attention.data.words import WordTokenizer
+from keras_attention.data.words import ATTACHED, WordTokenizer
 
-SENTENCE_END = r"""[.!?]+["'”’)\]]*[\s\p{Z}]+|[\r\n]+"""
+SENTENCE_END = rf"""(?:[.!?]{ATTACHED}*)+(?:["'”’)\]]{ATTACHED}*)*[\s\p{{Z}}]+|[\r\n]+"""
 PARAGRAPH_END = r"\n[\s\p{Z}]*\n"
 LEVELS = ("word", "sentence", "paragraph")
 SAVED = {kind.__name__: kind for kind in (CharacterTokenizer, SubwordTokenizer, WordTokenizer)}  # which a file may hold
@@ -26,7 +26,8 @@ class DocumentTokenizer(tf.Module):
     `[[["good", "!"], ["i", "like", "it", "."]], [["see", "it", "."]]]`
 
     A sentence ends at a line break, and behind `.`, `!` and `?` that white space follows; quotation marks and brackets
-    that close go with it. The rule knows no abbreviations: "Mr. Smith" is cut after the point. A paragraph ends at an
+    that close go with it, and characters without a form. The rule knows no abbreviations: "Mr. Smith" is cut after the
+    point. A paragraph ends at an
     empty line. What has no token is dropped, sentences as well as paragraphs; a document may be empty.
 
     Args:

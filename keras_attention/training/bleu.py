@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 
+from keras_attention.checks import shortened
 from keras_attention.extras import how_to_install
 from keras_attention.ops.shapes import check_positive_integer
 
@@ -176,8 +177,8 @@ def strings(name, texts):
         wrong = next((text for text in array.ravel() if not isinstance(text, str | bytes)), texts)
         raise TypeError(
             f"`{name}` must be a list, array or tensor of strings, of shape (B,). Received {type(texts).__name__} of "
-            f"shape {array.shape} with {wrong!r} of type {type(wrong).__name__}. Pass one text as `[text]`, and a data "
-            "set as a list of its texts."
+            f"shape {array.shape} with {shortened(repr(wrong))} of type {type(wrong).__name__}. Pass one text as `[text]`, and "
+            "a data set as a list of its texts."
         )
     return [text if isinstance(text, str) else text.decode("utf-8", "replace") for text in array]
 

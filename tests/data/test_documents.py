@@ -74,6 +74,12 @@ def test_a_document_tokenizer_prints_its_settings(words):
     assert repr(DocumentTokenizer(words, max_words=3)) == expected
 
 
+def test_characters_without_a_form_hide_no_end_of_a_sentence(words):
+    assert split(words, "Good.\u200f It!\u00ad\u201d See 3.\u200f5") == [
+        ["good .\u200f", "it !\u00ad ”", "see 3 .\u200f 5"]
+    ]
+
+
 def test_half_a_surrogate_pair_is_replaced(words):
     assert split(words, "Good\ud800. It") == [["good � .", "it"]]
 

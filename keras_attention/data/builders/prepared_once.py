@@ -12,6 +12,9 @@ class PreparedOnce(tfds.core.GeneratorBasedBuilder, skip_registration=True):
     Datasets does it. The first to be ready wins; here the others drop what they made and read that.
     """
 
+    def __repr__(self):
+        return f"{type(self).__name__}({self.info.full_name!r}, data_dir={str(self.data_dir_root)!r})"
+
     def download_and_prepare(self, **arguments):
         was_prepared = self.info.initialized
         try:

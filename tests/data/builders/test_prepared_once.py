@@ -62,6 +62,10 @@ def test_data_of_other_settings_that_another_process_has_prepared_meanwhile_is_a
         late.download_and_prepare()
 
 
+def test_a_builder_prints_what_it_builds_and_where(tmp_path):
+    assert repr(numbers(tmp_path)) == f"Sorting('sorting/three/1.0.0', data_dir='{tmp_path / 'data'}')"
+
+
 def test_other_errors_are_raised(tmp_path, monkeypatch):
     builder = numbers(tmp_path)
 
