@@ -8,6 +8,7 @@ from keras import ops
 
 from keras_attention import decoding
 from keras_attention.decoding.symbols import check_end
+from keras_attention.ops.known_values import known_values
 from keras_attention.ops.masks import padding_mask
 from keras_attention.ops.positions import order_real_first, places_real_first, reordered
 from keras_attention.ops.shapes import check_positive_integer
@@ -150,13 +151,16 @@ class SequenceModel(TokenModel):
         return self.outputs[0].shape[-1]
 
     def check_labels(self, x, y=None, sample_weight=None):
-        if not (is_smoothed(self.loss) and isinstance(x, dict) and isinstance(y, np.ndarray) and y.ndim == 2):
+        labels = None if y is None else known_values(y)
+        if not is_smoothed(self.loss) or not isinstance(x, dict) or labels is None or labels.ndim != 2:
             return
         weights = ops.convert_to_numpy(self.logits_mask(ops.convert_to_tensor(x["target"])))
         if sample_weight is not None:
             sample_weight = ops.convert_to_numpy(sample_weight)
-            weights = weights * np.reshape(sample_weight, (len(y), -1))  # one for each example or one for each token
-        check_labels(y, weights, self.number_of_classes(x))
+            weights = weights * np.reshape(
+                sample_weight, (len(labels), -1)
+            )  # one for each example or one for each token
+        check_labels(labels, weights, self.number_of_classes(x))
 
     def alignment(self, inputs):
         """Which source positions the model attends to when it predicts each token of given targets.

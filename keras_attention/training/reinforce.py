@@ -85,7 +85,7 @@ def record_output(inputs, outputs, log_probs):
 class ReinforceModel(TokenModel):
     """A functional model whose random choices learn by REINFORCE.
 
-        loss     = as compiled: the reported number is unchanged
+        loss     = as compiled: the reported number of a batch is unchanged
         gradient = gradient of loss + (loss - baseline) · gradient of log p(choices)
 
     for each element of each loss, so that Keras' masks, sample weights and reduction apply to both terms. The

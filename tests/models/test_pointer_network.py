@@ -197,6 +197,15 @@ def test_loss_and_accuracies_count_the_end_and_leave_out_the_padding():
         assert fitted[name][0] == pytest.approx(value, rel=1e-4)
 
 
+def test_a_label_beyond_the_last_position_is_named_before_the_first_step():
+    model = make_pointer_network(**VARIANTS["permutation"])
+    model.compile("sgd", SmoothedCrossentropy(0.0))
+    labels = LABELS.copy()
+    labels[0, 1] = S + 1
+    with pytest.raises(ValueError, match=rf"ids in \[0, {S + 1}\).*Received {S + 1} at \(0, 1\)"):
+        model.fit(INPUTS, labels, verbose=0)
+
+
 def fitted_losses(**options):
     """The losses of two steps, on sources of seven and of four positions."""
     # Without an LSTM as encoder, which the contract tests compile, XLA is done in half the time.

@@ -53,6 +53,11 @@ def test_a_list_may_hold_no_source_and_sources_without_a_position(inputs, shape)
     assert check_points(inputs, 2)["source"].shape == shape
 
 
+@pytest.mark.parametrize("dtype", ["int32", "uint8"])
+def test_a_mask_of_zeros_and_ones_is_a_mask(dtype):
+    check({"source": PADDED, "source_mask": MASK.astype(dtype)}, points=PADDED)
+
+
 def test_padding_may_hold_anything():
     junk = np.where(MASK[..., None], PADDED, np.nan)
     check({"source": junk, "source_mask": MASK}, points=junk)

@@ -20,6 +20,48 @@ class Unregistered(Score):
         return -ops.sum(ops.square(query[..., :, None, :] - key[..., None, :, :]), axis=-1)
 
 
+# === Labels ===
+
+
+@pytest.fixture(scope="module")
+def trained():
+    model = make_transformer(num_layers=1)
+    model.compile(keras.optimizers.SGD(0.0), SmoothedCrossentropy())
+    return model
+
+
+@pytest.mark.parametrize("label", [23, -1])
+def test_a_label_outside_the_vocabulary_is_named_before_the_first_step(trained, label):
+    labels = LABELS.copy()
+    labels[1, 2] = label
+    message = rf"ids in \[0, 23\).*Received {label} at \(1, 2\) of labels of shape \(2, 5\)"
+    for arguments in (
+        (INPUTS, labels),
+        (INPUTS, labels.tolist()),
+        (INPUTS, LABELS, 1, 1, 0, None, 0.0, (INPUTS, labels)),
+    ):
+        with pytest.raises(ValueError, match=message):
+            trained.fit(*arguments)
+    for call in (trained.evaluate, trained.train_on_batch, trained.test_on_batch):
+        with pytest.raises(ValueError, match=message):
+            call(INPUTS, labels)
+
+
+def test_labels_of_padding_and_of_weight_zero_may_be_any(trained):
+    labels, weights = LABELS.copy(), np.ones(LABELS.shape)
+    labels[1, 3:], labels[0, 1], weights[0, 1] = -1, 99, 0.0
+    expected, value = (trained.evaluate(INPUTS, each, sample_weight=weights, verbose=0) for each in (LABELS, labels))
+    assert value == pytest.approx(expected, rel=1e-6) and 0.0 < value < 9.0
+
+
+def test_class_weight_is_refused_with_the_way_to_weigh_tokens(trained):
+    with pytest.raises(ValueError, match=r"sample_weight=np.take\(weights, labels\)"):
+        trained.fit(INPUTS, LABELS, class_weight={1: 0.0})
+
+
+# === Decoding ===
+
+
 def test_generate_uses_the_weights_of_the_moment():
     model = make_transformer(num_layers=1)
     before = model.generate(SOURCE, 5)

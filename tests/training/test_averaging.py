@@ -250,3 +250,7 @@ def test_training_for_no_epoch_leaves_the_model_as_it_is(tmp_path):
 def test_last_that_is_not_positive_is_an_error(last):
     with pytest.raises(ValueError, match=rf"`last` must be a positive integer\. Received: {last}"):
         AverageCheckpoints("anywhere", last=last)
+
+
+def test_the_repr_of_the_callback_says_how_it_was_made():
+    assert repr(AverageCheckpoints("epochs", last=3)) == "AverageCheckpoints('epochs', last=3)"

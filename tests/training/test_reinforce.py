@@ -197,6 +197,10 @@ def test_the_number_of_all_choices_must_be_right():
         model.train_on_batch(*arguments(two_choice_data()))
 
 
+def test_the_repr_of_all_choices_says_how_many():
+    assert repr(AllChoices(9)) == "AllChoices(count=9)"
+
+
 def test_metrics_see_the_most_probable_of_all_choices():
     model, _ = one_choice(num_samples=AllChoices(S))
     value = keras.metrics.MeanMetricWrapper(lambda y_true, y_pred: y_pred, name="value")

@@ -24,6 +24,11 @@ def test_rates_equal_equation_three(step):
     assert keras.backend.standardize_dtype(rate.dtype) == "float32"
 
 
+def test_the_repr_says_how_it_was_made():
+    expected = "WarmupInverseSquareRoot(hidden_dim=512, warmup_steps=4000, scale=0.5)"
+    assert repr(WarmupInverseSquareRoot(512, scale=0.5)) == expected
+
+
 def test_peak_of_the_base_model_is_the_published_one():
     schedule = WarmupInverseSquareRoot(hidden_dim=512, warmup_steps=4000)
     assert float(schedule(3999)) == pytest.approx(6.9877e-4, rel=1e-4)

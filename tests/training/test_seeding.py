@@ -67,3 +67,7 @@ def test_a_training_killed_while_its_backup_was_written_ends_as_one_that_never_w
     path.write_bytes(path.read_bytes()[:100])
     for weight, expected in zip(train(4, backup), train(4), strict=True):
         np.testing.assert_array_equal(weight, expected)
+
+
+def test_the_repr_says_how_it_was_made():
+    assert repr(SeedEachEpoch()) == "SeedEachEpoch(epoch=None)"
