@@ -29,7 +29,7 @@ def small():
         original = translate_text.Transformer
         patch.setattr(translate_text, "Transformer", lambda size, **options: original(size, **{**options, **sizes}))
         # A few steps take less time than compiling them.
-        patch.setattr(original, "compile", functools.partialmethod(keras.Model.compile, run_eagerly=True))
+        patch.setattr(original, "compile", functools.partialmethod(original.compile, run_eagerly=True))
         patch.setattr(translate_text, "EvaluateBleu", lambda *texts, **options: keras.callbacks.Callback())
         patch.setattr(translate_text, "use", lambda *results: None)
         yield
