@@ -27,8 +27,8 @@ class DocumentTokenizer(tf.Module):
 
     A sentence ends at a line break, and behind `.`, `!` and `?` that white space follows; quotation marks and brackets
     that close go with it, and characters without a form. The rule knows no abbreviations: "Mr. Smith" is cut after the
-    point. A paragraph ends at an
-    empty line. What has no token is dropped, sentences as well as paragraphs; a document may be empty.
+    point. A paragraph ends at an empty line. What has no token is dropped, sentences as well as paragraphs; a document
+    may be empty.
 
     Args:
         tokenizer: `Tokenizer` of sentences, such as a `WordTokenizer`.

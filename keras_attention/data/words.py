@@ -23,14 +23,15 @@ from keras_attention.data.text import (
 # What belongs to the character before it (Unicode, UAX #29, rule WB4): marks, skin tones, and characters without a form but
 # the space without width. After a joiner also the next symbol does (WB3c).
 ATTACHED = r"(?:[\p{M}\x{1F3FB}-\x{1F3FF}]|[^\P{Cf}\x{200B}])"
-WORD = rf"[\p{{L}}\p{{M}}\p{{N}}](?:[\p{{L}}\p{{N}}]|{ATTACHED})*"
+SELECTORS = r"\x{FE00}-\x{FE0F}\x{E0100}-\x{E01EF}"  # of variants; with nothing before them they are nothing
+WORD = rf"(?:[\p{{L}}\p{{N}}]|[^\P{{M}}{SELECTORS}])(?:[\p{{L}}\p{{N}}]|{ATTACHED})*"
 APOSTROPHE = rf"['’]{ATTACHED}*"
-MARK = rf"[^\s\p{{Z}}\p{{C}}](?:{ATTACHED}*\x{{200D}}\p{{S}})*{ATTACHED}*"
+MARK = rf"[^\s\p{{Z}}\p{{C}}{SELECTORS}](?:{ATTACHED}*\x{{200D}}\p{{S}})*{ATTACHED}*"
 
 # A word, or one mark; or what stands between them: white space, control characters and characters without a form.
 TOKEN_OR_SPACE = {
     1: r"([\p{L}\p{M}\p{N}]+(?:['’][\p{L}\p{M}\p{N}]+)*|[^\s\p{Z}\p{C}])|[\s\p{Z}\p{C}]+",
-    2: rf"({WORD}(?:{APOSTROPHE}{WORD})*|{MARK})|[\s\p{{Z}}\p{{C}}]+",
+    2: rf"({WORD}(?:{APOSTROPHE}{WORD})*|{MARK})|[\s\p{{Z}}\p{{C}}{SELECTORS}]+",
 }
 
 

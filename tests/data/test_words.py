@@ -47,6 +47,7 @@ def test_ids_are_those_of_words_and_marks_and_unknown(words):
         ("co\u00adoperate می\u200cخواهم ක්\u200dරම", ["co\u00adoperate", "می\u200cخواهم", "ක්\u200dරම"]),
         ("I ❤\ufe0f it 👍🏽!", ["i", "❤\ufe0f", "it", "👍🏽", "!"]),
         ("don\u00ad't (a\u200f) \u200fb \ufeffc", ["don\u00ad't", "(", "a\u200f", ")", "b", "c"]),
+        ("\ufe0f a \ufe0fb \u0301", ["a", "b", "\u0301"]),
         ("a\ud800b \udc00", ["a", "�", "b", "�"]),
         (b"a\xffb \xc3", ["a", "�", "b", "�"]),
     ],
