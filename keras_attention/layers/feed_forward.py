@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_attention.ops.dtype_policies import policy_at, with_policies_of_parts
 from keras_attention.ops.initializers import fresh, get_initializer
 from keras_attention.ops.shapes import (
     check_known_width,
@@ -59,7 +60,6 @@ class FeedForward(keras.layers.Layer):
         self.seed = check_seed(seed)
         self.kernel_initializer = get_initializer(kernel_initializer)
         self.bias_initializer = get_initializer(bias_initializer)
-        self.hidden_dense = self._dense("hidden", intermediate_dim, self.activation)
         self.dropout_layer = keras.layers.Dropout(self.dropout, seed=self.seed, dtype=self.dtype_policy)
 
     def _dense(self, name, units, activation=None):
@@ -68,12 +68,13 @@ class FeedForward(keras.layers.Layer):
             activation=activation,
             kernel_initializer=fresh(self.kernel_initializer),
             bias_initializer=fresh(self.bias_initializer),
-            dtype=self.dtype_policy,
+            dtype=policy_at(self.dtype_policy, f"{self.path}/{name}"),
             name=name,
         )
 
     def build(self, inputs_shape):
         check_known_width("inputs", inputs_shape)
+        self.hidden_dense = self._dense("hidden", self.intermediate_dim, self.activation)
         self.output_dense = self._dense("output", inputs_shape[-1])
         self.hidden_dense.build(inputs_shape)
         self.output_dense.build((*inputs_shape[:-1], self.intermediate_dim))
@@ -92,7 +93,7 @@ class FeedForward(keras.layers.Layer):
 
     def get_config(self):
         return {
-            **super().get_config(),
+            **with_policies_of_parts(super().get_config(), self),
             "intermediate_dim": self.intermediate_dim,
             "activation": keras.activations.serialize(self.activation),
             "dropout": self.dropout,

@@ -8,7 +8,7 @@ from keras_attention.layers.attention_pooling import AttentionPooling
 from keras_attention.layers.levels import by_level, check_levels, rates_of_levels
 from keras_attention.layers.row_encoding import encode_rows
 from keras_attention.ops.dtypes import as_floats
-from keras_attention.ops.lookup import config_of, copy_of
+from keras_attention.ops.lookup import config_of, copy_of, from_config
 from keras_attention.ops.masks import as_mask, check_padding_mask
 from keras_attention.ops.random import split_seed
 from keras_attention.ops.shapes import (
@@ -204,7 +204,7 @@ def with_some_dropped(mask, rate, seed):
 def get_encoder(level, encoder):
     """The layer that `encoder` is, or the layer of its config; `None` stays."""
     if isinstance(encoder, dict):
-        encoder = keras.saving.deserialize_keras_object(encoder)
+        encoder = from_config(encoder)
     if encoder is not None and not isinstance(encoder, keras.layers.Layer):
         raise TypeError(
             f"The encoder of the level {level!r} must be a layer (B, S, D) -> (B, S, E), or `None`. Received: "

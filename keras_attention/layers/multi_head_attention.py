@@ -8,6 +8,7 @@ from keras_attention.layers.attention_layer import attend, build_part, check_one
 from keras_attention.layers.projection import make_projection, project
 from keras_attention.ops.axes import attention_axes, fold_axes, fold_masks, fold_shapes, unfold_axes
 from keras_attention.ops.caches import check_cache, mask_of_slots
+from keras_attention.ops.dtype_policies import policy_at, with_policies_of_parts
 from keras_attention.ops.flash_attention import check_flash_attention, flash_context
 from keras_attention.ops.lookup import config_of
 from keras_attention.ops.masks import (
@@ -199,7 +200,7 @@ class MultiHeadAttention(keras.layers.Layer):
             activity_regularizer=self._activity_regularizer,
             kernel_constraint=self.kernel_constraint,
             bias_constraint=self.bias_constraint,
-            dtype=self.dtype_policy,
+            dtype=policy_at(self.dtype_policy, f"{self.path}/{name}"),
             name=name,
         )
 
@@ -264,10 +265,8 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def empty_cache(self, batch_size, length):
         """Cache with `length` free slots: {"key": (B, N, length, H), "value": (B, N, length, E)}, zeros."""
-        return {
-            "key": ops.zeros((batch_size, self.num_heads, length, self.key_dim), self.compute_dtype),
-            "value": ops.zeros((batch_size, self.num_heads, length, self.value_dim), self.compute_dtype),
-        }
+        sizes, axes = {"key": self.key_dim, "value": self.value_dim}, (batch_size, self.num_heads, length)
+        return {name: ops.zeros((*axes, size), self.compute_dtype) for name, size in sizes.items()}
 
     def project(self, value, key=None, value_mask=None):
         """Cache of the projected keys and values of a memory `(B, S, D)` that does not change, to be read many times.
@@ -374,7 +373,7 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def get_config(self):
         return {
-            **super().get_config(),
+            **with_policies_of_parts(super().get_config(), self),
             "num_heads": self.num_heads,
             "key_dim": self.key_dim,
             "value_dim": self.value_dim,

@@ -6,7 +6,7 @@ from keras import ops
 from keras_attention import scores
 from keras_attention.layers.attention_layer import build_part, masked_inputs
 from keras_attention.ops.dtypes import float32_or_better
-from keras_attention.ops.lookup import config_of
+from keras_attention.ops.lookup import config_of, from_config
 from keras_attention.ops.shapes import check_attention_shapes, check_number
 from keras_attention.ops.softmax import mask_scores
 
@@ -119,7 +119,7 @@ def check_clipping(value):
 def get_glimpse(glimpse):
     """The layer that `glimpse` is, or the layer of its config."""
     if isinstance(glimpse, dict):
-        glimpse = keras.saving.deserialize_keras_object(glimpse)
+        glimpse = from_config(glimpse)
     if glimpse is not None and not isinstance(glimpse, keras.layers.Layer):
         raise TypeError(
             f"`glimpse` must be an attention layer, or `None`. Received: {glimpse!r} of type {type(glimpse).__name__}. "

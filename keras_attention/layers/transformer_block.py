@@ -5,6 +5,7 @@ import keras
 from keras_attention import alignments, scores
 from keras_attention.layers.feed_forward import FeedForward
 from keras_attention.layers.multi_head_attention import MultiHeadAttention
+from keras_attention.ops.dtype_policies import with_policies_of_parts
 from keras_attention.ops.dtypes import as_floats
 from keras_attention.ops.initializers import fresh, get_initializer
 from keras_attention.ops.lookup import config_of, copy_of
@@ -137,7 +138,7 @@ class TransformerBlock(keras.layers.Layer):
 
     def get_config(self):
         return {
-            **super().get_config(),
+            **with_policies_of_parts(super().get_config(), self),
             "num_heads": self.num_heads,
             "intermediate_dim": self.intermediate_dim,
             "dropout": self.dropout,

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention.layers import TransformerEncoderBlock
-from keras_attention.ops.lookup import get_by_name
+from keras_attention.ops.lookup import config_of, from_config, get_by_name
 from keras_attention.ops.positions import order_real_first, places_real_first, reordered, right_padded
 from keras_attention.ops.random import split_seed
 from keras_attention.ops.shapes import sizes_differ
@@ -107,6 +107,7 @@ class RealInPlace(RealFirst):
         return keras.KerasTensor(inputs.shape, inputs.dtype)
 
 
+@keras.saving.register_keras_serializable(package="keras_attention")
 class Recurrence(keras.layers.Layer):
     """A recurrent layer over any number of steps; Keras' own cannot run over none.
 
@@ -115,7 +116,8 @@ class Recurrence(keras.layers.Layer):
     """
 
     def __init__(self, layer, **kwargs):
-        super().__init__(dtype=layer.dtype_policy, **kwargs)
+        layer = from_config(layer) if isinstance(layer, dict) else layer
+        super().__init__(**{"dtype": layer.dtype_policy, **kwargs})
         self.layer = layer
 
     def build(self, inputs_shape, states_shape):
@@ -136,6 +138,9 @@ class Recurrence(keras.layers.Layer):
         outputs_shape, *_ = self.layer.compute_output_shape(inputs.shape)
         outputs = keras.KerasTensor(outputs_shape, dtype=self.compute_dtype)
         return outputs, [keras.KerasTensor(state.shape, dtype=self.compute_dtype) for state in states]
+
+    def get_config(self):
+        return {**super().get_config(), "layer": config_of(self.layer)}
 
 
 def pack(sizes, states):

@@ -6,8 +6,11 @@ import keras
 from keras import ops
 
 from keras_attention.layers import GlimpseSensor
+from keras_attention.models.config import config_of_model
 from keras_attention.ops.choices import record_choice
+from keras_attention.ops.dtype_policies import default_policy, part_policy, policy_at, with_policies_of_parts
 from keras_attention.ops.lookup import config_of
+from keras_attention.ops.saving import made_of_arguments
 from keras_attention.ops.shapes import check_positive, check_positive_integer, check_seed
 from keras_attention.training.baselines import ChoiceBaseline, get_baseline
 from keras_attention.training.reinforce import ReinforceModel
@@ -16,6 +19,7 @@ LOCATIONS = ("learned", "random")
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
+@made_of_arguments
 class GlimpseClassifier(ReinforceModel):
     """Looks at an image through a small window, moves it T - 1 times, and says what it saw.
 
@@ -94,10 +98,10 @@ class GlimpseClassifier(ReinforceModel):
         trainable=True,
     ):
         baseline = get_baseline(baseline)
-        dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        dtype = keras.dtype_policies.get(dtype)
         config = {
             "num_classes": check_positive_integer("num_classes", num_classes),
-            "image_shape": check_image_shape(image_shape),
+            "image_shape": list(check_image_shape(image_shape)),
             "num_glimpses": check_positive_integer("num_glimpses", num_glimpses),
             "glimpse_size": check_positive_integer("glimpse_size", glimpse_size),
             "num_scales": check_positive_integer("num_scales", num_scales),
@@ -116,7 +120,7 @@ class GlimpseClassifier(ReinforceModel):
         _, hidden = networks.look(images)
         logits = networks.action(hidden[-1])
         super().__init__(images, logits, baseline=baseline, num_samples=num_samples, name=name, trainable=trainable)
-        self.dtype_policy = dtype  # `compile` reads it to scale the loss in float16
+        self.dtype_policy = default_policy(dtype)  # `compile` reads it to scale the loss in float16
         self.supports_masking = True
         self.config = config
         self._networks = networks
@@ -148,9 +152,7 @@ class GlimpseClassifier(ReinforceModel):
     # === Config ===
 
     def get_config(self):
-        # A copy in plain dictionaries: Keras tracks those of a model, and takes apart those that it makes a layer from.
-        config = keras.saving.serialize_keras_object(self.config)
-        return {**config, "name": self.name, "trainable": self.trainable}
+        return config_of_model(self, baseline=self.baseline)
 
 
 class _Networks:
@@ -162,7 +164,7 @@ class _Networks:
         self.sensor = GlimpseSensor(config["glimpse_size"], config["num_scales"], dtype=dtype, name="sensor")
         self.flatten = keras.layers.Flatten(dtype=dtype, name="flatten")
         self.what, self.where, self.glimpse, self.core = (
-            keras.layers.Dense(units, "relu", dtype=dtype, name=name)
+            keras.layers.Dense(units, "relu", dtype=policy_at(dtype, name), name=name)
             for name, units in (
                 ("what", math.ceil(hidden_dim / 2)),
                 ("where", math.ceil(hidden_dim / 2)),
@@ -173,11 +175,13 @@ class _Networks:
         if config["locations"] == "learned":
             self.first_location = _CenterLocation(dtype="float32", name="first_location")
             self.next_location = _LocationNetwork(
-                config["location_std"], predicts, seed, dtype="float32", name="next_location"
+                config["location_std"], predicts, seed, dtype=part_policy("float32", dtype), name="next_location"
             )
         else:
             self.first_location = self.next_location = _RandomLocation(seed, dtype="float32", name="random_location")
-        self.action = keras.layers.Dense(config["num_classes"], dtype="float32", name="action")
+        self.action = keras.layers.Dense(
+            config["num_classes"], dtype=policy_at(dtype, "action", "float32"), name="action"
+        )
 
     def look(self, images, training=None):
         """T locations `(B, 2)` and T states of the core `(B, D)`, as lists."""
@@ -193,6 +197,7 @@ class _Networks:
         return locations, states
 
 
+@keras.saving.register_keras_serializable(package="keras_attention")
 class _CenterLocation(keras.layers.Layer):
     """The center of each image, `(B, H, W, C)` -> zeros `(B, 2)`."""
 
@@ -210,12 +215,14 @@ class _CenterLocation(keras.layers.Layer):
         return None
 
 
+@keras.saving.register_keras_serializable(package="keras_attention")
 class _RandomLocation(keras.layers.Layer):
     """A location anywhere in the image with equal probability, in training and at inference, whatever the input says."""
 
     def __init__(self, seed, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
+        self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
 
     def call(self, inputs):
@@ -228,6 +235,9 @@ class _RandomLocation(keras.layers.Layer):
     def compute_mask(self, inputs, previous_mask):
         return None
 
+    def get_config(self):
+        return {**super().get_config(), "seed": self.seed}
+
 
 def gaussian_log_prob(sample, mean, std):
     """Log-density of a sample `(B, n)` of a normal distribution with independent axes: `(B,)`."""
@@ -235,6 +245,7 @@ def gaussian_log_prob(sample, mean, std):
     return ops.sum(log_density, axis=-1)
 
 
+@keras.saving.register_keras_serializable(package="keras_attention")
 class _LocationNetwork(keras.layers.Layer):
     """The next location `(B, 2)` for a state of the core `(B, D)`: drawn in training and then recorded, else the mean.
 
@@ -247,15 +258,22 @@ class _LocationNetwork(keras.layers.Layer):
     def __init__(self, std, predicts, seed, **kwargs):
         super().__init__(**kwargs)
         self.std = std
-        self.mean = keras.layers.Dense(2, "tanh", dtype=self.dtype_policy, name="mean")
-        self.prediction = keras.layers.Dense(1, dtype=self.dtype_policy, name="prediction") if predicts else None
+        self.predicts = predicts
+        self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
 
     def build(self, hidden_shape):
+        self.mean = self._dense("mean", 2, "tanh")
         self.mean.build(hidden_shape)
-        if self.prediction is not None:
+        self.prediction = None
+        if self.predicts:
+            self.prediction = self._dense("prediction", 1)
             self.prediction.build(hidden_shape)
         self.built = True
+
+    def _dense(self, name, units, activation=None):
+        policy = policy_at(self.dtype_policy, f"{self.path}/{name}")
+        return keras.layers.Dense(units, activation, dtype=policy, name=name)
 
     def call(self, hidden, training=None):
         hidden = ops.stop_gradient(hidden)
@@ -272,6 +290,10 @@ class _LocationNetwork(keras.layers.Layer):
 
     def compute_output_shape(self, hidden_shape):
         return (hidden_shape[0], 2)
+
+    def get_config(self):
+        config = with_policies_of_parts(super().get_config(), self)
+        return {**config, "std": self.std, "predicts": self.predicts, "seed": self.seed}
 
 
 def check_image_shape(shape):

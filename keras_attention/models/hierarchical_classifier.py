@@ -7,16 +7,20 @@ from keras import ops
 from keras_attention import alignments
 from keras_attention.layers import HierarchicalAttention, SinusoidalPositionEncoding
 from keras_attention.layers.levels import by_level, check_levels, rates_of_levels
+from keras_attention.models.config import config_of_model
 from keras_attention.models.encoders import transformer_encoder
 from keras_attention.models.sequence_model import outside_vocabulary, vocabulary_check
+from keras_attention.ops.dtype_policies import default_policy, policy_at
 from keras_attention.ops.lookup import config_of, get_by_name
 from keras_attention.ops.masks import padding_mask
 from keras_attention.ops.random import split_seed
+from keras_attention.ops.saving import check_keras_file, load_seeds, made_of_arguments, save_seeds
 from keras_attention.ops.shapes import check_positive_integer, check_rate, check_seed
 from keras_attention.tokens import PAD
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
+@made_of_arguments
 class HierarchicalClassifier(keras.Model):
     """Reads words to sentences and sentences to a document, with attention at every level, and names its class.
 
@@ -93,7 +97,7 @@ class HierarchicalClassifier(keras.Model):
         levels = check_levels(levels)
         alignment = alignments.get(alignment, seed)
         encoders = encoders_of_levels(encoder, levels)
-        dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        dtype = keras.dtype_policies.get(dtype)
         config = {
             "vocabulary_size": check_positive_integer("vocabulary_size", vocabulary_size),
             "num_classes": check_positive_integer("num_classes", num_classes),
@@ -113,7 +117,7 @@ class HierarchicalClassifier(keras.Model):
         # The first of the seeds is that of an alignment which is named and draws.
         _, word_seed, document_seed, attention_seed, *seeds = split_seed(seed, 4 + len(levels))
         embedding = keras.layers.Embedding(
-            config["vocabulary_size"], config["embedding_dim"], dtype=dtype, name="embedding"
+            config["vocabulary_size"], config["embedding_dim"], dtype=policy_at(dtype, "embedding"), name="embedding"
         )
         word_dropout, document_dropout = (
             keras.layers.Dropout(dropout, seed=each, dtype=dtype, name=name)
@@ -133,7 +137,7 @@ class HierarchicalClassifier(keras.Model):
             dtype=dtype,
             name="attention",
         )
-        output = keras.layers.Dense(config["num_classes"], dtype="float32", name="output")
+        output = keras.layers.Dense(config["num_classes"], dtype=policy_at(dtype, "output", "float32"), name="output")
 
         # === Functional graph ===
 
@@ -142,7 +146,7 @@ class HierarchicalClassifier(keras.Model):
         document = attention(vectors, mask=padding_mask(ids, PAD))
         logits = output(document_dropout(document))
         super().__init__(ids, logits, name=name, trainable=trainable)
-        self.dtype_policy = dtype  # `compile` reads it to scale the loss in float16
+        self.dtype_policy = default_policy(dtype)  # `compile` reads it to scale the loss in float16
         self.supports_masking = True
         self.config = config
         self.vocabulary_size = config["vocabulary_size"]
@@ -199,12 +203,21 @@ class HierarchicalClassifier(keras.Model):
         ids = keras.KerasTensor((None,) * (1 + len(self.config["levels"])), dtype="int32", name="ids")
         return {"serving_default": (classify, {"ids": ids}, [vocabulary_check("ids", self.config["vocabulary_size"])])}
 
-    # === Config ===
+    # === Files ===
+
+    def save(self, filepath, overwrite=True, zipped=None, **kwargs):
+        check_keras_file(filepath)
+        super().save(filepath, overwrite, zipped, **kwargs)
+
+    def save_own_variables(self, store):
+        super().save_own_variables(store)
+        save_seeds(self, store)
+
+    def load_own_variables(self, store):
+        super().load_own_variables(load_seeds(self, store))
 
     def get_config(self):
-        # A copy in plain dictionaries: Keras tracks those of a model, and takes apart those that it makes a layer from.
-        config = keras.saving.serialize_keras_object(self.config)
-        return {**config, "name": self.name, "trainable": self.trainable}
+        return config_of_model(self, encoder=self.attention.encoders, alignment=self.attention.alignment)
 
     @classmethod
     def from_config(cls, config, custom_objects=None):
@@ -277,6 +290,6 @@ def bidirectional(kind, hidden_dim, dtype, name):
 
 def positioned_transformer(hidden_dim, dropout, seed, dtype, name):
     """A projection to `hidden_dim`, sinusoidal positions, one pre-LN block and the last normalization."""
-    project = keras.layers.Dense(hidden_dim, dtype=dtype)
+    project = keras.layers.Dense(hidden_dim, dtype=policy_at(dtype, f"attention/{name}/projection"), name="projection")
     positions = SinusoidalPositionEncoding(dtype=dtype)
     return keras.Sequential([project, positions, *transformer_encoder(hidden_dim, 1, dropout, seed, dtype)], name=name)

@@ -9,17 +9,22 @@ from keras_attention import scores
 from keras_attention.decoding import constraints
 from keras_attention.layers import Pointer
 from keras_attention.layers.pointer import check_clipping, get_glimpse
+from keras_attention.models.config import config_of_model
 from keras_attention.models.encoders import RealFirst, RealInPlace, Recurrence, check_memory, get_decoder, get_encoder
+from keras_attention.models.pointer_targets import Choices, TargetPadding, real_targets
 from keras_attention.models.points import check_indices, check_points, served_checks
 from keras_attention.models.sequence_model import SequenceModel, shift_right
+from keras_attention.ops.dtype_policies import default_policy, policy_at
 from keras_attention.ops.lookup import config_of
 from keras_attention.ops.random import split_seed
+from keras_attention.ops.saving import made_of_arguments
 from keras_attention.ops.shapes import check_positive_integer, check_rate, check_seed
 from keras_attention.ops.softmax import at_least_float32
 from keras_attention.tokens import PAD
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
+@made_of_arguments
 class PointerNetwork(SequenceModel):
     """Encoder, recurrent decoder and a pointer: the answer is a sequence of positions of the source.
 
@@ -103,7 +108,7 @@ class PointerNetwork(SequenceModel):
         num_layers = check_positive_integer("num_layers", num_layers)
         score, glimpse = scores.get(score), get_glimpse(glimpse)
         tanh_clipping = check_clipping(tanh_clipping)
-        dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        dtype = keras.dtype_policies.get(dtype)
         self.constraint = constraints.get(constraint)
         self.config = {
             "feature_dim": feature_dim,
@@ -129,14 +134,14 @@ class PointerNetwork(SequenceModel):
         logits, _ = self.decode(target, self.initial_state(source))
         logits = self.target_padding(target, logits)
         super().__init__(inputs={**source, "target": target}, outputs=logits, name=name, trainable=trainable)
-        self.dtype_policy = dtype  # `compile` reads it to scale the loss in float16
+        self.dtype_policy = default_policy(dtype)  # `compile` reads it to scale the loss in float16
 
     # === Layers ===
 
     def _make_layers(self, encoder, decoder, score, tanh_clipping, glimpse, dtype):
         hidden_dim, dropout = self.config["hidden_dim"], self.config["dropout"]
         element_seed, encoder_seed, decoder_seed = split_seed(self.config["seed"], 3)
-        self.embedding = keras.layers.Dense(hidden_dim, dtype=dtype, name="embedding")
+        self.embedding = keras.layers.Dense(hidden_dim, dtype=policy_at(dtype, "embedding"), name="embedding")
         self.outside = _Outside(dtype=dtype, name="outside")
         self.element_dropout, self.hidden_dropout = (
             keras.layers.Dropout(dropout, seed=seed, dtype=dtype, name=name)
@@ -147,13 +152,18 @@ class PointerNetwork(SequenceModel):
             encoder, hidden_dim, self.config["num_layers"], dropout, seed=encoder_seed, dtype=dtype
         )
         self.decoder = Recurrence(get_decoder(decoder, hidden_dim, dtype), name="decoder")
+        sizes = keras.tree.flatten(self.decoder.layer.state_size)
+        states, policy = (
+            (f"initial_state_{index}" for index in range(len(sizes))),
+            default_policy(self.decoder.dtype_policy),
+        )
         self.initial_states = [
-            keras.layers.Dense(size, "tanh", dtype=self.decoder.dtype_policy, name=f"initial_state_{index}")
-            for index, size in enumerate(keras.tree.flatten(self.decoder.layer.state_size))
+            keras.layers.Dense(size, "tanh", dtype=policy_at(dtype, name, policy), name=name)
+            for name, size in zip(states, sizes, strict=True)
         ]
         self.pointer = Pointer(score, tanh_clipping, glimpse, dtype=dtype, name="pointer")
-        self.choices = _Choices(self.constraint, dtype="float32", name="choices")
-        self.target_padding = _TargetPadding(dtype="float32", name="target_padding")
+        self.choices = Choices(self.constraint, dtype="float32", name="choices")
+        self.target_padding = TargetPadding(dtype="float32", name="target_padding")
 
     # === Forward ===
 
@@ -219,7 +229,7 @@ class PointerNetwork(SequenceModel):
         return self.logits_mask(shift_right(target, self.start_id))
 
     def logits_mask(self, target):
-        return _real_targets(target)
+        return real_targets(target)
 
     def number_of_classes(self, inputs):
         return 1 + inputs["source"].shape[1]
@@ -346,21 +356,15 @@ class PointerNetwork(SequenceModel):
     # === Config ===
 
     def get_config(self):
-        # A copy in plain dictionaries: Keras tracks those of a model, and takes apart those that it makes a layer from.
-        config = keras.saving.serialize_keras_object(self.config)
-        return {**config, "name": self.name, "trainable": self.trainable}
+        parts = {"score": self.pointer.score, "glimpse": self.pointer.glimpse}
+        return config_of_model(self, encoder=self.encoder[0], decoder=self.decoder.layer, **parts)
 
     @classmethod
     def from_config(cls, config, custom_objects=None):
         return cls(**config)
 
 
-def _real_targets(target):
-    """Mask `(B, T)` of a shifted target: `[[0, 3, 1, 0]]` -> `[[True, True, True, False]]`; the first is the start."""
-    is_first = ops.equal(ops.cumsum(ops.ones_like(target), axis=-1), 1)
-    return ops.logical_or(is_first, ops.not_equal(target, PAD))
-
-
+@keras.saving.register_keras_serializable(package="keras_attention")
 class _Outside(keras.layers.Layer):
     """Puts one learned vector before the others: `(B, S, D)` -> `(B, S + 1, D)`."""
 
@@ -371,27 +375,5 @@ class _Outside(keras.layers.Layer):
         B, _, D = ops.shape(inputs)
         return ops.concatenate([ops.broadcast_to(self.vector, (B, 1, D)), inputs], axis=1)
 
-
-class _Choices(keras.layers.Layer):
-    """The constraint as a layer, within which `==` compares tensors, also while the functional graph is built."""
-
-    def __init__(self, constraint, **kwargs):
-        super().__init__(**kwargs)
-        self.constraint = constraint
-
-    def call(self, mask, counts, last):
-        return self.constraint(mask, counts, last)
-
-
-class _TargetPadding(keras.layers.Layer):
-    """The logits as they are, with the mask of their shifted target, by which losses and metrics leave out padding."""
-
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
-        self.supports_masking = True
-
-    def call(self, target, logits):
-        return logits
-
-    def compute_mask(self, target, previous_mask):
-        return _real_targets(target)
+    def get_config(self):  # Keras asks for it where an argument, here a policy, is an object
+        return super().get_config()

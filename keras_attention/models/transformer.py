@@ -11,16 +11,20 @@ from keras_attention.layers import (
     TransformerEncoderBlock,
 )
 from keras_attention.layers.attention_layer import check_stepwise
+from keras_attention.models.config import config_of_model
 from keras_attention.models.sequence_model import SequenceModel, check_ids, shift_real_right, take_input
+from keras_attention.ops.dtype_policies import default_policy, policy_at
 from keras_attention.ops.lookup import config_of, copy_of
 from keras_attention.ops.masks import padding_mask
 from keras_attention.ops.random import split_seed
+from keras_attention.ops.saving import made_of_arguments
 from keras_attention.ops.shapes import check_boolean, check_positive_integer, check_rate, check_seed
 
 BLOCK_OPTIONS = ("num_heads", "intermediate_dim", "dropout", "attention_dropout", "activation", "normalize_first")
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
+@made_of_arguments
 class Transformer(SequenceModel):
     """Encoder and decoder of attention blocks, with any score and any alignment in every head.
 
@@ -105,7 +109,7 @@ class Transformer(SequenceModel):
         if one_vocabulary:
             target_vocabulary_size = source_vocabulary_size
         target_vocabulary_size = check_positive_integer("target_vocabulary_size", target_vocabulary_size)
-        dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        dtype = keras.dtype_policies.get(dtype)
         self.config = {
             "source_vocabulary_size": source_vocabulary_size,
             "target_vocabulary_size": None if one_vocabulary else target_vocabulary_size,
@@ -130,7 +134,7 @@ class Transformer(SequenceModel):
         logits = self.decode(target, *self._encode(source))
         inputs = {"source": source, "target": target}
         super().__init__(inputs=inputs, outputs=logits, name=name, trainable=trainable)
-        self.dtype_policy = dtype  # `compile` reads it to scale the loss in float16
+        self.dtype_policy = default_policy(dtype)  # `compile` reads it to scale the loss in float16
 
     # === Layers ===
 
@@ -172,7 +176,9 @@ class Transformer(SequenceModel):
                 for side in ("encoder", "decoder")
             )
         if not config["tie_embeddings"]:
-            self.logits_dense = keras.layers.Dense(target_vocabulary_size, dtype="float32", name="logits")
+            self.logits_dense = keras.layers.Dense(
+                target_vocabulary_size, dtype=policy_at(dtype, "logits", "float32"), name="logits"
+            )
 
     # === Forward ===
 
@@ -273,7 +279,7 @@ class Transformer(SequenceModel):
     # === Config ===
 
     def get_config(self):
-        return {**self.config, "name": self.name, "trainable": self.trainable}
+        return config_of_model(self)
 
     @classmethod
     def from_config(cls, config, custom_objects=None):

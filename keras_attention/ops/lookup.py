@@ -1,5 +1,6 @@
 """Names as shorthands for objects: `score="additive"` stands for `AdditiveScore()`."""
 
+import copy
 import difflib
 
 import keras
@@ -23,7 +24,7 @@ def get_by_name(identifier, names, base, kind):
     if isinstance(identifier, base):
         return identifier
     if isinstance(identifier, dict) and "config" in identifier:
-        return get_by_name(keras.saving.deserialize_keras_object(identifier), names, base, kind)
+        return get_by_name(from_config(identifier), names, base, kind)
     known = ", ".join(f'"{name}"' for name in sorted(names))
     if isinstance(identifier, str):
         if identifier in names:
@@ -47,6 +48,11 @@ def copy_of(layer, index=0):
     if config.get("seed") is not None:
         config["seed"] = split_seed(config["seed"], index + 1)[index]
     return type(layer).from_config(config)
+
+
+def from_config(config):
+    """The object that a config of Keras stands for. The config stays as it is: some layers take theirs apart."""
+    return keras.saving.deserialize_keras_object(copy.deepcopy(config))
 
 
 def config_of(layer):

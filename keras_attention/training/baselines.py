@@ -3,7 +3,8 @@
 import keras
 from keras import ops
 
-from keras_attention.ops.lookup import get_by_name
+from keras_attention.ops.dtype_policies import policy_at, with_policies_of_parts
+from keras_attention.ops.lookup import from_config, get_by_name
 from keras_attention.ops.shapes import check_positive_integer, check_rate, refuse_autocast
 
 
@@ -154,7 +155,7 @@ def squared_errors(losses, predictions):
     return ops.square(ops.clip(losses - predictions, -1e15, 1e15))
 
 
-def default_network(inputs, num_losses):
+def default_network(inputs, num_losses, policy):
     """A perceptron with 32 hidden units on the means of the model's inputs over all axes but the batch and the last."""
     features = []
     for tensor in keras.tree.flatten(inputs):
@@ -169,8 +170,16 @@ def default_network(inputs, num_losses):
             "`baseline=LearnedBaseline(network)`."
         )
     features = ops.concatenate(features, axis=-1) if len(features) > 1 else features[0]
-    hidden = keras.layers.Dense(32, activation="tanh", dtype="float32")(features)
-    return keras.Model(inputs, keras.layers.Dense(num_losses, kernel_initializer="zeros", dtype="float32")(hidden))
+    hidden, output = (
+        keras.layers.Dense(
+            units, activation, kernel_initializer=initializer, dtype=policy_at(policy, name, "float32"), name=name
+        )
+        for name, units, activation, initializer in (
+            ("baseline_hidden", 32, "tanh", "glorot_uniform"),
+            ("baseline_output", num_losses, None, "zeros"),
+        )
+    )
+    return keras.Model(inputs, output(hidden(features)))
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -201,14 +210,14 @@ class LearnedBaseline(Baseline):
     def __init__(self, network=None, **kwargs):
         super().__init__(**kwargs)
         if isinstance(network, dict):
-            network = keras.saving.deserialize_keras_object(network)
+            network = from_config(network)
         self.network = network
 
     def prepare(self, inputs, num_losses, num_samples):
         inputs = keras.tree.map_structure(  # apart from the model's own graph
             lambda tensor: keras.Input(batch_shape=tensor.shape, dtype=tensor.dtype, name=tensor.name), inputs
         )
-        self.predictor = self.network or default_network(inputs, num_losses)
+        self.predictor = self.network or default_network(inputs, num_losses, self.dtype_policy)
         shape = tuple(self.predictor(inputs).shape)
         if len(shape) > 2 or (shape[1:] or (1,)) != (num_losses,):
             raise ValueError(
@@ -232,7 +241,7 @@ class LearnedBaseline(Baseline):
 
     def get_config(self):
         network = None if self.network is None else keras.saving.serialize_keras_object(self.network)
-        return {**super().get_config(), "network": network}
+        return {**with_policies_of_parts(super().get_config(), self), "network": network}
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

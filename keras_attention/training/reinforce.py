@@ -1,5 +1,6 @@
 """Models with random choices, trained by REINFORCE under plain `compile` and `fit`."""
 
+import copy
 import threading
 
 import keras
@@ -235,7 +236,7 @@ class ReinforceModel(TokenModel):
     def from_config(cls, config, custom_objects=None):
         if "output_layers" not in config:  # a subclass with a constructor of its own
             return cls(**config)
-        config = dict(config)
+        config = copy.deepcopy(config)  # Keras takes the configs of some layers apart
         options = {name: config.pop(name) for name in ("trainable", "baseline", "num_samples", "entropy_weight")}
         graph = keras.Model.from_config(config, custom_objects)
         return cls(graph.input, graph.output, name=graph.name, **options)

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention.ops.lookup import described
+from keras_attention.ops.lookup import described, from_config
 from keras_attention.ops.shapes import check_positive_integer
 from keras_attention.training.credit import Credit, check_per_example, without_value
 
@@ -120,5 +120,5 @@ class Expectation:
 def get_choices(num_samples):
     """The object that an integer, an `AllChoices` or its config stands for."""
     if isinstance(num_samples, dict):
-        num_samples = keras.saving.deserialize_keras_object(num_samples)
+        num_samples = from_config(num_samples)
     return num_samples if isinstance(num_samples, AllChoices) else RandomChoices(num_samples)

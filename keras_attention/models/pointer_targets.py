@@ -1,0 +1,44 @@
+"""What the graph of a pointer network knows of its targets: their padding, and what may be chosen after them."""
+
+import keras
+from keras import ops
+
+from keras_attention.decoding import constraints
+from keras_attention.ops.lookup import config_of
+from keras_attention.tokens import PAD
+
+
+def real_targets(target):
+    """Mask `(B, T)` of a shifted target: `[[0, 3, 1, 0]]` -> `[[True, True, True, False]]`; the first is the start."""
+    is_first = ops.equal(ops.cumsum(ops.ones_like(target), axis=-1), 1)
+    return ops.logical_or(is_first, ops.not_equal(target, PAD))
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class Choices(keras.layers.Layer):
+    """The constraint as a layer, within which `==` compares tensors, also while the functional graph is built."""
+
+    def __init__(self, constraint, **kwargs):
+        super().__init__(**kwargs)
+        self.constraint = constraints.get(constraint)
+
+    def call(self, mask, counts, last):
+        return self.constraint(mask, counts, last)
+
+    def get_config(self):
+        return {**super().get_config(), "constraint": config_of(self.constraint)}
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class TargetPadding(keras.layers.Layer):
+    """The logits as they are, with the mask of their shifted target, by which losses and metrics leave out padding."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+
+    def call(self, target, logits):
+        return logits
+
+    def compute_mask(self, target, previous_mask):
+        return real_targets(target)
