@@ -33,20 +33,25 @@ def reduced(loss, y_true, y_pred, sample_weight=None):
         y_true, y_pred, sample_weight: As its call takes them; the mask that Keras keeps on `y_pred` is used.
     """
     if loss.reduction not in MEANS:
-        return loss(y_true, y_pred, sample_weight)
+        return loss(y_true, y_pred, copied(sample_weight))
     losses = []
 
     def call(y_true, y_pred):
         losses.append(loss.call(y_true, y_pred))
         return losses[-1]
 
-    total = replaced(loss, call, "sum")(y_true, y_pred, sample_weight)
+    total = replaced(loss, call, "sum")(y_true, y_pred, copied(sample_weight))
     if not losses:  # a loss with a `__call__` of its own, which reduces as it likes
-        return loss(y_true, y_pred, sample_weight)
-    weights = sample_weight if loss.reduction == "mean_with_sample_weight" else None
+        return loss(y_true, y_pred, copied(sample_weight))
+    weights = copied(sample_weight) if loss.reduction == "mean_with_sample_weight" else None
     count = replaced(loss, lambda *_: ops.ones_like(losses[-1]), "sum")(y_true, y_pred, weights)
     # A replica without an example keeps an empty tensor, which Keras does not reduce.
     return ops.divide_no_nan(ops.sum(total), over_replicas(ops.sum(count)))
+
+
+def copied(sample_weight):
+    """A copy: Keras multiplies the weights by the mask in place on torch, and one step uses them several times."""
+    return None if sample_weight is None else ops.copy(ops.convert_to_tensor(sample_weight))
 
 
 def loss_object(loss):
