@@ -14,7 +14,8 @@ class Alignment(keras.layers.Layer):
 
     A subclass writes `marginals`, and of the other methods those that its distribution defines. Scores are float32 or
     better, masks boolean (True = may be attended) and broadcast to the scores; `None` allows everything. A query with
-    nothing to attend has zero marginals, an empty selection, log-probability 0 and entropy 0.
+    nothing to attend has zero marginals, an empty selection, log-probability 0 and entropy 0. What NaN, inf and -inf
+    in the scores do is one rule for all, at the top of `ops/divergence.py`: a diverged row is NaN, never zero.
 
     Methods:
         marginals(scores, mask): `(..., T, S)`, probability that a position is attended.

@@ -57,31 +57,31 @@ class Bernoulli(OnOffChoice):
     """
 
     def log_marginals(self, scores, mask=None):
-        return mask_scores(ops.log_sigmoid(zero_if_masked(at_least_float32(scores), mask)), mask)
+        return mask_scores(ops.log_sigmoid(zero_if_masked(self.finite(scores), mask)), mask)
 
     def mode(self, scores, mask=None):
         """Ones `(..., T, S)` where the score is above zero."""
-        return ops.cast(zero_if_masked(at_least_float32(scores), mask) > 0.0, scores.dtype)
+        return self.selected(zero_if_masked(at_least_float32(scores), mask) > 0.0, scores, mask)
 
     def sample(self, scores, mask=None, seed=None):
         """Ones and zeros `(..., T, S)`."""
         probabilities = ops.exp(self.log_marginals(scores, mask))
-        return ops.cast(uniform_like(probabilities, seed=seed) < probabilities, scores.dtype)
+        return self.selected(uniform_like(probabilities, seed=seed) < probabilities, scores, mask)
 
     def log_prob(self, selection, scores, mask=None):
         """Log-probability `(..., T)` of ones and zeros `(..., T, S)`."""
-        scores = zero_if_masked(at_least_float32(scores), mask)
-        is_on = ops.cast(selection, scores.dtype) > 0.0
-        terms = zero_if_masked(-ops.softplus(ops.where(is_on, -scores, scores)), mask)
-        return self.possible(ops.sum(terms, axis=-1), selection, mask)
+        numbers = zero_if_masked(self.finite(scores), mask)
+        is_on = ops.cast(selection, numbers.dtype) > 0.0
+        terms = zero_if_masked(-ops.softplus(ops.where(is_on, -numbers, numbers)), mask)
+        return self.of_row(self.possible(ops.sum(terms, axis=-1), selection, mask), scores, mask)
 
     def entropy(self, scores, mask=None):
         """Entropy in nats, `(..., T)`."""
-        scores = zero_if_masked(at_least_float32(scores), mask)
-        entropies = ops.softplus(scores) - ops.sigmoid(scores) * scores
-        return ops.sum(zero_if_masked(entropies, mask), axis=-1)
+        numbers = zero_if_masked(self.finite(scores), mask)
+        entropies = ops.softplus(numbers) - ops.sigmoid(numbers) * numbers
+        return self.of_row(ops.sum(zero_if_masked(entropies, mask), axis=-1), scores, mask)
 
     def log_partition(self, scores, mask=None):
         """`(..., T)`, the sum of `log(1 + exp(score))`."""
-        scores = zero_if_masked(at_least_float32(scores), mask)
-        return ops.sum(zero_if_masked(ops.softplus(scores), mask), axis=-1)
+        terms = zero_if_masked(ops.softplus(zero_if_masked(self.finite(scores), mask)), mask)
+        return self.of_row(ops.sum(terms, axis=-1), scores, mask)

@@ -1,26 +1,29 @@
 """Categorical alignment: each query attends to one position; its marginals are the softmax."""
 
+import math
+
 import keras
 from keras import ops
 
 from keras_attention.alignments.alignment import Alignment
-from keras_attention.ops import LOWEST, at_least_float32, mask_scores, masked_log_softmax, masked_softmax
+from keras_attention.ops import at_least_float32, mask_scores, masked_log_softmax, masked_softmax
+from keras_attention.ops.divergence import has_choice, has_no_best, with_nan
 from keras_attention.ops.random import with_gumbel_noise
 
 
 def one_hot_of_maximum(scores, mask=None):
     """Ones `(..., T, S)` at the first maximum of each row among the positions where `mask` is True, else zeros.
 
-    No argmax, which raises on a source of length zero.
+    NaN in a row without one. No argmax, which raises on a source of length zero.
     """
     dtype = scores.dtype
-    scores = mask_scores(at_least_float32(scores), mask)
-    is_maximum = ops.equal(scores, ops.max(scores, axis=-1, keepdims=True, initial=LOWEST))
+    scores = mask_scores(at_least_float32(scores), mask, -math.inf)
+    is_maximum = ops.equal(scores, ops.max(scores, axis=-1, keepdims=True, initial=-math.inf))
     is_first = ops.equal(ops.cumsum(ops.cast(is_maximum, "int32"), axis=-1), 1)
     chosen = ops.logical_and(is_maximum, is_first)
     if mask is not None:
         chosen = ops.logical_and(chosen, mask)
-    return ops.cast(chosen, dtype)
+    return with_nan(ops.cast(chosen, dtype), has_no_best(scores, mask), mask)
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -73,8 +76,10 @@ class Categorical(Alignment):
 
     def log_partition(self, scores, mask=None):
         """Logarithm `(..., T)` of the sum of exp(score) over each row, 0 where nothing may be attended."""
-        scores = mask_scores(at_least_float32(scores), mask)
-        highest = ops.stop_gradient(ops.max(scores, axis=-1, keepdims=True, initial=-3e38))
-        allowed = ops.ones_like(scores) if mask is None else ops.cast(mask, scores.dtype)
-        total = ops.sum(allowed * ops.exp(scores - highest), axis=-1)  # no less than 1, unless nothing may be attended
-        return ops.where(total > 0.0, highest[..., 0] + ops.log(ops.where(total > 0.0, total, 1.0)), 0.0)
+        scores, may_choose = at_least_float32(scores), has_choice(scores, mask)
+        scores = mask_scores(scores, mask, -math.inf)
+        highest = ops.stop_gradient(ops.max(scores, axis=-1, keepdims=True, initial=-math.inf))
+        highest = ops.where(may_choose, highest, 0.0)
+        total = ops.sum(ops.exp(scores - highest), axis=-1, keepdims=True)
+        log_partition = ops.where(may_choose, highest + ops.log(ops.where(may_choose, total, 1.0)), 0.0)
+        return ops.where(has_no_best(scores, mask), math.nan, log_partition)[..., 0]

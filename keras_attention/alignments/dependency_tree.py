@@ -4,11 +4,12 @@ import keras
 from keras import ops
 
 from keras_attention.alignments.alignment import Alignment
-from keras_attention.ops import LOWEST
+from keras_attention.ops import LOWEST, at_least_float32
 from keras_attention.ops.best_tree import best_tree, is_tree
+from keras_attention.ops.dtypes import at_least
 from keras_attention.ops.shapes import check_boolean, sizes_differ
 from keras_attention.ops.spanning_trees import (
-    allowed_arcs,
+    finite_arcs,
     log_partition,
     log_partition_and_marginals,
     relative_scores,
@@ -30,8 +31,12 @@ class DependencyTree(Alignment):
 
     Where we differ from the papers: their root is a symbol of its own, beside the words, with scores of its own; for
     such a symbol, or for scores of roots from a layer of its own, add to the diagonal. And the sums over all trees are
-    not determinants and inverses, which lose their digits where scores are large, but a logarithm of sums and products:
-    scores of any size are right. That takes T steps, and memory grows with T³.
+    not determinants and inverses, which lose their digits where scores are large, but a logarithm of sums and products.
+    That takes T steps, and memory grows with T³.
+
+    Scores of one word may differ by up to 1e25; one that lies further below the best counts as 1e25 below it. A sum of
+    scores has the digits of its type: where every tree must take an arc that is c below the best of its word, for
+    example a root, log-probabilities of trees are off by some c · 1e-7 in float32, by c · 1e-16 in float64.
 
     A mask says which arcs a tree may have. Padding, masked as a query or as a query and a key, is not there: its row is
     zero and no word reads it. A word that is masked as a key only reads another word, but is read by none. Where the
@@ -95,8 +100,9 @@ class DependencyTree(Alignment):
         scores = self._relative(scores, mask)
         selection = ops.cast(selection, scores.dtype)
         total = ops.sum(ops.where(selection > 0.0, selection * scores, 0.0), axis=(-2, -1))
-        log_prob = total - log_partition(scores, mask, single_root=self.single_root)
-        return ops.where(is_tree(selection, mask, single_root=self.single_root), log_prob, LOWEST)
+        normaliser = log_partition(scores, mask, single_root=self.single_root)
+        is_known = ops.logical_or(is_tree(selection, mask, single_root=self.single_root), ops.isnan(normaliser))
+        return ops.where(is_known, at_least(total - normaliser, LOWEST), LOWEST)
 
     def entropy(self, scores, mask=None):
         """Entropy of the tree in nats, `(...)`."""
@@ -113,7 +119,7 @@ class DependencyTree(Alignment):
     @staticmethod
     def _relative(scores, mask):
         """Scores below the highest of their row: what all trees have in common would cost digits."""
-        return relative_scores(scores, allowed_arcs(scores, mask)[0])[0]
+        return at_least_float32(scores) - relative_scores(scores, finite_arcs(scores, mask)[0])[1][..., None]
 
     def get_config(self):
         return {**super().get_config(), "single_root": self.single_root}

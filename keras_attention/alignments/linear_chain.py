@@ -4,7 +4,6 @@ import keras
 from keras import ops
 
 from keras_attention.alignments.on_off_choice import OnOffChoice
-from keras_attention.ops import at_least_float32
 from keras_attention.ops.linear_chain import (
     chain_entropy,
     chain_log_marginals,
@@ -96,29 +95,30 @@ class LinearChain(OnOffChoice):
 
     def mode(self, scores, mask=None):
         """The selection of the highest score, `(..., T, S)`."""
-        return ops.cast(chain_mode(*self._chain(scores, mask)), scores.dtype)
+        return self.selected(chain_mode(*self._chain(scores, mask)), scores, mask)
 
     def sample(self, scores, mask=None, seed=None):
         """A selection drawn at random, `(..., T, S)`."""
-        return ops.cast(chain_sample(*self._chain(scores, mask), seed=seed), scores.dtype)
+        return self.selected(chain_sample(*self._chain(scores, mask), seed=seed), scores, mask)
 
     def log_prob(self, selection, scores, mask=None):
         """Log-probability `(..., T)` of ones and zeros `(..., T, S)`."""
-        return self.possible(chain_log_prob(selection, *self._chain(scores, mask)), selection, mask)
+        log_prob = self.possible(chain_log_prob(selection, *self._chain(scores, mask)), selection, mask)
+        return self.of_row(log_prob, scores, mask)
 
     def entropy(self, scores, mask=None):
         """Entropy in nats, `(..., T)`."""
-        return chain_entropy(*self._chain(scores, mask))
+        return self.of_row(chain_entropy(*self._chain(scores, mask)), scores, mask)
 
     def log_partition(self, scores, mask=None):
         """Logarithm `(..., T)` of the sum of exp(score) over all selections, that of the pairwise scores included."""
-        return chain_log_partition(*self._chain(scores, mask))
+        return self.of_row(chain_log_partition(*self._chain(scores, mask)), scores, mask)
 
     def _chain(self, scores, mask):
         """The arguments of the functions of a chain: `unary (..., T, S, 2)` with zeros for off, the weight, the mask."""
         if not self.built:
             raise ValueError("A LinearChain alignment must be built. Call it once, or `build(scores.shape)`.")
-        scores = at_least_float32(scores)
+        scores = self.finite(scores)
         return ops.stack([ops.zeros_like(scores), scores], axis=-1), self.pairwise, mask
 
     def get_config(self):

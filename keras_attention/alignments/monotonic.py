@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_attention.alignments.alignment import Alignment
 from keras_attention.ops import LOWEST, at_least_float32, mask_scores
+from keras_attention.ops.divergence import has_choice, is_diverged, with_nan
 from keras_attention.ops.dtypes import at_least
 from keras_attention.ops.random import uniform_like
 from keras_attention.ops.recursions import scan
@@ -52,10 +53,9 @@ def reach_probabilities(probabilities):
     return unskewed(ops.moveaxis(reached, 0, -1), S)
 
 
-def has_choice(scores, mask=None):
-    """Boolean `(..., T, 1)`, broadcastable: whether a query may attend to anything."""
-    mask = ops.ones_like(scores[..., :1], "bool") if mask is None else mask
-    return ops.any(mask, axis=-1, keepdims=True)
+def is_lost(scores, mask=None):
+    """Boolean `(..., T, 1)`: whether the row, or one before it, is diverged, so that nobody knows where the walk goes."""
+    return ops.cumsum(ops.cast(is_diverged(scores, mask), "int32"), axis=-2) > 0
 
 
 def expected_alignment(probabilities, mask=None):
@@ -144,7 +144,8 @@ class Monotonic(Alignment):
 
     def marginals(self, scores, mask=None):
         """The expectation without noise, `(..., T, S)`."""
-        return ops.cast(expected_alignment(ops.sigmoid(self._logits(scores, mask)), mask), scores.dtype)
+        weights = expected_alignment(ops.sigmoid(self._logits(scores, mask)), mask)
+        return ops.cast(with_nan(weights, is_lost(scores, mask), mask), scores.dtype)
 
     def mode(self, scores, mask=None):
         """The walk of inference, `(..., T, S)`: of each step the likelier choice, which need not be the likeliest walk."""
@@ -158,7 +159,8 @@ class Monotonic(Alignment):
     def log_prob(self, selection, scores, mask=None):
         """Log-probability `(...)` of a walk `(..., T, S)`: rows of zeros with at most a single one."""
         logits = self._logits(scores, mask)
-        return walk_log_prob(ops.cast(selection, logits.dtype), logits, has_choice(logits, mask))
+        log_prob = walk_log_prob(ops.cast(selection, logits.dtype), logits, has_choice(logits, mask))
+        return ops.where(ops.any(is_lost(scores, mask), axis=(-2, -1)), math.nan, log_prob)
 
     def entropy(self, scores, mask=None):
         """Entropy of the walk in nats, `(...)`: that of stopping or not at each position, times that of coming by."""
@@ -166,20 +168,21 @@ class Monotonic(Alignment):
         probabilities = ops.sigmoid(logits)
         reached = reach_probabilities(ops.where(has_choice(logits, mask), probabilities, 1.0))
         entropies = probabilities * ops.softplus(-logits) + (1.0 - probabilities) * ops.softplus(logits)
-        return ops.sum(reached * entropies, axis=(-2, -1))
+        entropy = ops.sum(reached * entropies, axis=(-2, -1))
+        return ops.where(ops.any(is_lost(scores, mask), axis=(-2, -1)), math.nan, entropy)
 
     def _logits(self, scores, mask):
         """Scores with the offset, LOWEST where masked, so that the probability there is zero and so is its gradient."""
         if not self.built:
             raise ValueError("A Monotonic alignment must be built. Call it once, or `build(scores.shape)`.")
-        scores = at_least_float32(scores)
+        scores = at_least(at_least_float32(scores), LOWEST)
         return mask_scores(scores + ops.cast(self.offset, scores.dtype), mask)
 
     @staticmethod
     def _walk(stops, scores, mask):
         """The walk `(..., T, S)` of which it is settled where a query that comes by stops."""
         stops = ops.stop_gradient(ops.cast(stops, at_least_float32(scores).dtype))
-        return ops.cast(expected_alignment(stops, mask), scores.dtype)
+        return ops.cast(with_nan(expected_alignment(stops, mask), is_lost(scores, mask), mask), scores.dtype)
 
     def get_config(self):
         return {

@@ -15,7 +15,7 @@ def sample_by_weights(weights, seed=None):
     An exponential race: each position arrives after an exponential time with its weight as rate, the first is chosen.
     """
     times = at_least(-ops.log(uniform_like(weights, SMALLEST, seed=seed)), SMALLEST)
-    return ops.stop_gradient(one_hot_of_maximum(weights / times, weights > 0.0))
+    return ops.stop_gradient(one_hot_of_maximum(weights / times, ops.not_equal(weights, 0.0)))
 
 
 class SparseChoice(Alignment):
@@ -46,5 +46,5 @@ class SparseChoice(Alignment):
     def _weights(self, scores, mask):
         """The marginals and their logarithms, in float32 or better."""
         weights = self.marginals(at_least_float32(scores), mask)
-        is_possible = weights > 0.0
+        is_possible = ops.not_equal(weights, 0.0)  # NaN is, and stays
         return weights, ops.where(is_possible, ops.log(ops.where(is_possible, weights, 1.0)), LOWEST)

@@ -10,8 +10,9 @@ than all of these together for an arc that is not allowed. So there are never mo
 
 from keras import ops
 
+from keras_attention.ops.divergence import with_nan
 from keras_attention.ops.softmax import LOWEST
-from keras_attention.ops.spanning_trees import allowed_arcs, is_root, relative_scores
+from keras_attention.ops.spanning_trees import allowed_arcs, finite_arcs, has_no_tree, is_root, relative_scores
 
 # Following heads 2^20 times leads from every word to the root or into a circle.
 DOUBLINGS = 20
@@ -136,7 +137,7 @@ def best_tree(scores, mask=None, *, single_root=True):
     """
     if scores.shape[-1] == 0:
         return ops.zeros_like(scores)
-    allowed, is_present = allowed_arcs(scores, mask)
+    allowed, is_present = finite_arcs(scores, mask)
     n, diagonal = ops.shape(scores)[-1], is_root(scores)
     relative = ops.where(allowed, ops.stop_gradient(relative_scores(scores, allowed)[0]), 0.0)
     costs = ops.where(allowed, ops.cast(diagonal, "int32") if single_root else 0, n + 1)
@@ -152,5 +153,6 @@ def best_tree(scores, mask=None, *, single_root=True):
     found = ops.fori_loop(0, rounds, taken_back, -ops.ones_like(ops.cast(is_present, "int32")))
     selection = ops.equal(found[..., None], ops.arange(n, dtype="int32"))
     selection = ops.cast(ops.logical_and(selection, is_present[..., None]), relative.dtype)
-    has_tree = is_tree(selection, mask, single_root=single_root)
-    return ops.where(has_tree[..., None, None], selection, 0.0)
+    has_tree = is_tree(selection, allowed, single_root=single_root)
+    selection = ops.where(has_tree[..., None, None], selection, 0.0)
+    return with_nan(selection, has_no_tree(scores, has_tree, mask), mask)

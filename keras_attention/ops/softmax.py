@@ -4,7 +4,7 @@ import math
 
 from keras import ops
 
-from keras_attention.ops.dtypes import float32_or_better
+from keras_attention.ops.dtypes import at_least, float32_or_better
 
 # Stands for "never" in scores, logits and log-probabilities: finite, so that no difference of two is NaN, and so far
 # below any real score that its exponential is exactly zero.
@@ -17,9 +17,9 @@ def at_least_float32(tensor):
     return ops.cast(tensor, float32_or_better(tensor.dtype))
 
 
-def mask_scores(scores, mask=None):
-    """`scores (..., T, S)` with LOWEST wherever `mask` is False. Selected, not added: no sum can overflow."""
-    return scores if mask is None else ops.where(mask, scores, LOWEST)
+def mask_scores(scores, mask=None, lowest=LOWEST):
+    """`scores (..., T, S)` with `lowest` wherever `mask` is False. Selected, not added: no sum can overflow."""
+    return scores if mask is None else ops.where(mask, scores, lowest)
 
 
 def softmax(scores):
@@ -42,21 +42,23 @@ def masked_softmax(scores, mask=None):
 
     Returns:
         Tensor of the shape and type of `scores`, computed in float32 or better. Rows sum to one; a row in which
-        nothing may be attended is zero, and so is its gradient.
+        nothing may be attended is zero, and so is its gradient. For NaN and inf see `ops/divergence.py`.
 
     Example:
         >>> masked_softmax(ops.array([[1.0, 2.0, 3.0]]), ops.array([[True, True, False]]))
         [[0.2689, 0.7311, 0.0]]
     """
     weights = at_least_float32(scores)
-    is_single = scores.shape[-1] == 1  # Keras warns of a softmax over one position
-    weights = ops.ones_like(weights) if is_single else softmax(mask_scores(weights, mask))
+    if scores.shape[-1] == 1:  # Keras warns of a softmax over one position
+        weights = ops.where(ops.isfinite(weights), 1.0, ops.cast(math.nan, weights.dtype))
+    else:
+        weights = softmax(mask_scores(weights, mask, -math.inf))
     if mask is not None:
-        weights = ops.where(mask, weights, 0.0)  # a fully masked row becomes zeros, not 1/S
+        weights = ops.where(mask, weights, 0.0)  # a fully masked row becomes zeros, not NaN
     return ops.cast(weights, scores.dtype)
 
 
 def masked_log_softmax(scores, mask=None):
     """Logarithm of `masked_softmax` in float32 or better, with LOWEST where the probability is zero."""
-    log_weights = ops.log_softmax(mask_scores(at_least_float32(scores), mask), axis=-1)
-    return mask_scores(log_weights, mask)
+    log_weights = ops.log_softmax(mask_scores(at_least_float32(scores), mask, -math.inf), axis=-1)
+    return mask_scores(at_least(log_weights, LOWEST), mask)

@@ -14,15 +14,18 @@ the words. Where several words may be roots column 1 is never, where exactly one
 eliminated stands first; its row and column then move behind the others, so that after n steps all stand as before.
 """
 
+import math
+
 from keras import ops
 
+from keras_attention.ops.divergence import is_diverged, with_nan
 from keras_attention.ops.dtypes import at_least
 from keras_attention.ops.random import SMALLEST, gumbel_noise, uniform_like
 from keras_attention.ops.recursions import all_states
 from keras_attention.ops.softmax import LOWEST, at_least_float32, mask_scores
 
 # Scores of one word differ by no more, so that no sum of them comes near LOWEST, which stands for "never".
-WIDEST = 1e15
+WIDEST = 1e25
 
 
 def is_possible(log_weights):
@@ -45,11 +48,30 @@ def allowed_arcs(scores, mask=None):
     return ops.logical_and(allowed, is_present[..., None, :]), is_present
 
 
+def finite_arcs(scores, mask=None):
+    """The same without arcs of -inf, which no tree takes."""
+    allowed, is_present = allowed_arcs(scores, mask)
+    return ops.logical_and(allowed, scores > -math.inf), is_present
+
+
+def has_no_tree(scores, has_tree, mask=None):
+    """Boolean `(..., 1, 1)`: whether a row is diverged, or no tree is left without an arc of -inf.
+
+    Args:
+        has_tree: Boolean `(...)`, whether there is a tree of `finite_arcs`.
+    """
+    never = ops.logical_and(allowed_arcs(scores, mask)[0], ops.equal(scores, -math.inf))
+    only_never = ops.logical_and(ops.any(never, axis=(-2, -1)), ops.logical_not(has_tree))
+    diverged = ops.any(is_diverged(scores, allowed_arcs(scores, mask)[0]), axis=(-2, -1))
+    return ops.logical_or(diverged, only_never)[..., None, None]
+
+
 def relative_scores(scores, allowed):
     """Scores `(..., n, n)` below the highest of their row, LOWEST where not allowed, and that highest, `(..., n)`."""
     scores = at_least_float32(scores)
-    highest = ops.stop_gradient(ops.max(mask_scores(scores, allowed), axis=-1, initial=LOWEST))
-    highest = ops.where(is_possible(highest), highest, 0.0)
+    masked = mask_scores(scores, allowed, -math.inf)
+    highest = ops.stop_gradient(ops.max(masked, axis=-1, initial=-math.inf))
+    highest = ops.where(ops.isfinite(highest), highest, 0.0)
     return mask_scores(at_least(scores - highest[..., None], -WIDEST), allowed), highest
 
 
@@ -117,16 +139,23 @@ def elimination(matrix):
 
 
 def all_trees(scores, mask, single_root):
-    """The arcs that the trees have, `(..., n, n)`, the matrices of the elimination and the log of the partition function.
+    """The matrices of the elimination, the log of the partition function, and how to say which arcs the trees have.
 
-    All arcs are False and the logarithm is 0 where no tree is allowed.
+    Returns:
+        `(n, ..., n, 2 + n)`; `(...)`, 0 where no tree is allowed, NaN where the scores are diverged; and a function of
+        values `(..., n, n)` that puts zeros, or NaN, where there are no such arcs.
     """
-    allowed, is_present = allowed_arcs(scores, mask)
-    scores, highest = relative_scores(scores, allowed)
-    matrices = elimination(with_root_columns(scores, single_root))
+    allowed, is_present = finite_arcs(scores, mask)
+    relative, highest = relative_scores(scores, allowed)
+    matrices = elimination(with_root_columns(relative, single_root))
     total, has_tree = log_total(matrices, is_present)
-    allowed = ops.logical_and(allowed, has_tree[..., None, None])
-    return allowed, matrices, ops.where(has_tree, total + ops.sum(highest, axis=-1), 0.0)
+    allowed, lost = ops.logical_and(allowed, has_tree[..., None, None]), has_no_tree(scores, has_tree, mask)
+    log_partition = ops.where(has_tree, total + ops.sum(highest, axis=-1), 0.0)
+
+    def only_arcs(values):
+        return with_nan(ops.where(allowed, values, 0.0), lost, mask)
+
+    return matrices, ops.where(lost[..., 0, 0], math.nan, log_partition), only_arcs
 
 
 def with_word_first(tensor, words_from=2):
@@ -148,7 +177,7 @@ def log_total(matrices, is_present):
 
 def log_partition(scores, mask=None, *, single_root=True):
     """Log of the sum over all trees, `(...)`; 0 where no tree is allowed."""
-    return all_trees(scores, mask, single_root)[2]
+    return all_trees(scores, mask, single_root)[1]
 
 
 def first_row_and_others(row, others):
@@ -207,11 +236,11 @@ def log_partition_and_marginals(scores, mask=None, *, single_root=True):
     References:
         Koo, Globerson, Carreras and Collins, 2007, section 3, EMNLP-CoNLL.
     """
-    allowed, matrices, log_partition = all_trees(scores, mask, single_root)
+    matrices, log_partition, only_arcs = all_trees(scores, mask, single_root)
     log_heads, parts = parts_of(matrices)
     parts = ops.flip(first_row_and_others(ops.exp(log_heads), parts), axis=0)
     marginals = all_states(marginals_with_first_word, ops.zeros(ops.shape(parts)[1:], parts.dtype), parts)[-1]
-    return log_partition, ops.where(allowed, without_root_columns(marginals), 0.0)
+    return log_partition, only_arcs(without_root_columns(marginals))
 
 
 # === Samples ===
@@ -253,11 +282,11 @@ def sample_tree(scores, mask=None, *, single_root=True, seed=None):
     """
     if scores.shape[-1] == 0:
         return ops.zeros_like(scores)
-    allowed, matrices, _ = all_trees(scores, mask, single_root)
+    matrices, _, only_arcs = all_trees(scores, mask, single_root)
     log_heads, parts = parts_of(matrices)
     uniform = uniform_like(parts, SMALLEST, seed=seed)
     noise = gumbel_noise(uniform[..., :1, :])
     draws = first_row_and_others(log_heads + noise, ops.cast(uniform < parts, parts.dtype))
     *batch, n, width = ops.shape(matrices)[1:]
     tree = all_states(tree_with_first_word, ops.zeros((*batch, n, width + n), draws.dtype), ops.flip(draws, axis=0))[-1]
-    return ops.stop_gradient(ops.where(allowed, without_root_columns(tree[..., :width]), 0.0))
+    return ops.stop_gradient(only_arcs(without_root_columns(tree[..., :width])))

@@ -1,9 +1,12 @@
 """Weights of which most are exactly zero: a power of what each score has above a threshold."""
 
+import math
+
 from keras import ops
 
+from keras_attention.ops.divergence import has_no_best, with_nan
 from keras_attention.ops.dtypes import at_least
-from keras_attention.ops.softmax import LOWEST, at_least_float32, mask_scores
+from keras_attention.ops.softmax import at_least_float32, mask_scores
 
 NEGLIGIBLE = 1e-30  # below it a weight is zero: the slope of its logarithm would be no number of float32
 STEEPEST = 1e6  # bound of the slopes, which are infinite where a weight starts if alpha > 2
@@ -28,19 +31,20 @@ def sparse_weights(scores, mask, alpha, threshold):
         Tensor of the shape and type of `scores`, computed in float32 or better. Rows sum to one; a row in which
         nothing may be attended is zero, and so is its gradient.
     """
-    raised = mask_scores(at_least_float32(scores), mask)
+    raised = mask_scores(at_least_float32(scores), mask, -math.inf)
     fixed = ops.stop_gradient(raised)
-    highest = ops.max(fixed, axis=-1, keepdims=True, initial=LOWEST)
+    highest = ops.max(fixed, axis=-1, keepdims=True, initial=-math.inf)
     # τ is -1 at the least, when all weight is on the maximum: what is further below has none, however far.
-    scaled = at_least((alpha - 1.0) * (fixed - highest), -1.0)
+    scaled = ops.where(ops.isfinite(highest), at_least((alpha - 1.0) * (fixed - highest), -1.0), 0.0)
     weights = at_least(scaled - threshold(scaled), 0.0) ** (1.0 / (alpha - 1.0))
-    support = weights > NEGLIGIBLE
+    support = ops.logical_and(weights > NEGLIGIBLE, ops.isfinite(highest))
     if mask is not None:
         support = ops.logical_and(support, mask)
     weights = _sum_to_one(ops.where(support, weights, 0.0))
     slopes = ops.clip(ops.where(support, weights, 1.0) ** (2.0 - alpha), 0.0, STEEPEST)
     slopes = ops.where(support, slopes, 0.0)
-    return ops.cast(_with_gradient(weights, slopes, ops.where(support, raised - highest, 0.0)), scores.dtype)
+    weights = _with_gradient(weights, slopes, ops.where(support, raised - highest, 0.0))
+    return ops.cast(with_nan(weights, has_no_best(fixed, mask), mask), scores.dtype)
 
 
 def _sum_to_one(weights):

@@ -26,7 +26,7 @@ def smoothed_crossentropy(targets, logits, label_smoothing):
         float32 tensor `(...)`, NaN where a target is outside 0 ... V-1. No tensor of one-hot targets is made.
     """
     logits = ops.cast(logits, "float32")
-    allowed = logits > LOWEST / 2
+    allowed = ops.logical_not(logits <= LOWEST / 2)  # NaN is, and stays
     logits = mask_scores(logits, allowed)
     in_vocabulary = ops.logical_and(targets >= 0, targets < ops.shape(logits)[-1])
     targets = ops.where(in_vocabulary, targets, 0)

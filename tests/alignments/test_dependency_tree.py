@@ -54,6 +54,14 @@ def test_entropy_of_extreme_scores_keeps_its_digits():
     np.testing.assert_allclose(DependencyTree().entropy(ops.array(scores), MASK), expected, atol=FLOAT32)
 
 
+@ROOTS
+@pytest.mark.parametrize("scale", [1e15, 1e25])
+def test_scores_are_right_up_to_the_bound_that_is_promised(scale, single_root):
+    alignment, scores = DependencyTree(single_root=single_root), scores_of(scale / 2)  # no two differ by more
+    np.testing.assert_allclose(alignment(scores, mask=MASK), trees.marginals(scores, MASK, single_root), atol=EXACT)
+    np.testing.assert_allclose(alignment.mode(scores, MASK), trees.marginals(scores, MASK, single_root), atol=EXACT)
+
+
 def test_gradient_of_the_log_probability_is_the_tree_less_the_marginals():
     scores, tree = normal(T, T), np.eye(T, k=-1, dtype="float32") + np.eye(1, T, dtype="float32").T * np.eye(1, T)
     tree = tree.astype("float32")

@@ -255,3 +255,11 @@ def test_smoothing_outside_the_unit_interval_is_an_error(value):
 
 def test_the_example_of_the_manual_is_true():
     assert doctest.testmod(losses).failed == 0
+
+
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_the_loss_of_logits_with_nan_or_inf_is_nan(value, label_smoothing):
+    logits = np.array([[0.5, value, 1.0, LOWEST], [0.5, 2.0, 1.0, LOWEST]], "float32")
+    loss = ops.convert_to_numpy(smoothed_crossentropy(np.array([0, 0]), logits, label_smoothing))
+    assert np.isnan(loss).tolist() == [True, False]
