@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_attention.ops.masks import check_mask_types
 from keras_attention.ops.shapes import refuse_autocast
 
 
@@ -68,6 +69,7 @@ class Alignment(keras.layers.Layer):
         return tuple(scores_shape)
 
     def compute_output_spec(self, scores, mask=None, training=None):
+        check_mask_types(mask=mask)
         return keras.KerasTensor(self.compute_output_shape(scores.shape), dtype=scores.dtype)
 
     def compute_mask(self, scores, previous_mask):

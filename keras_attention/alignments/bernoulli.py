@@ -5,12 +5,13 @@ from keras import ops
 
 from keras_attention.alignments.on_off_choice import OnOffChoice
 from keras_attention.ops import at_least_float32, mask_scores
+from keras_attention.ops.masks import as_mask
 from keras_attention.ops.random import uniform_like
 
 
 def zero_if_masked(tensor, mask):
     """`tensor (..., T, S)` with zeros wherever `mask` is False: before a function, whatever stood there, and after it."""
-    return tensor if mask is None else ops.where(mask, tensor, 0.0)
+    return tensor if mask is None else ops.where(as_mask(mask), tensor, 0.0)
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

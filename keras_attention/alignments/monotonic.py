@@ -1,5 +1,7 @@
 """Monotonic alignment: the queries, in the order of time, walk along the source and never go back."""
 
+import math
+
 import keras
 from keras import ops
 

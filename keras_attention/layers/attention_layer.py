@@ -10,6 +10,7 @@ from keras_attention.ops.masks import (
     aligned_slots,
     as_mask,
     causal_mask,
+    check_mask_types,
     check_masks,
     merge_masks,
     zero_masked,
@@ -50,7 +51,7 @@ def masked_inputs(query, value, key, use_causal_mask=False, *, dtype, **masks):
     check_not_ragged(query=query, value=value, key=key)
     query, value, key = (as_floats(tensor, dtype) for tensor in (query, value, key))
     check_attention_shapes(query.shape, value.shape, key.shape)
-    masks = {name: as_mask(mask) for name, mask in masks.items()}
+    masks = {name: as_mask(mask, name) for name, mask in masks.items()}
     check_masks(query.shape, value.shape, (*query.shape[:-1], value.shape[-2]), **masks)
     T, S = ops.shape(query)[-2], ops.shape(value)[-2]
     position_masks = [causal_mask(*aligned_slots(T, S))] if use_causal_mask else []
@@ -195,6 +196,7 @@ class AttentionLayer(keras.layers.Layer):
         training=None,
         use_causal_mask=False,
     ):
+        check_mask_types(query_mask=query_mask, value_mask=value_mask, key_mask=key_mask, attention_mask=attention_mask)
         check_attention_shapes(query.shape, value.shape, (value if key is None else key).shape)
         context = keras.KerasTensor(self.compute_output_shape(query.shape, value.shape), dtype=self.compute_dtype)
         if not return_attention_scores:

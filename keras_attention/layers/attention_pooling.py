@@ -8,7 +8,7 @@ from keras_attention.layers.attention_layer import build_part
 from keras_attention.ops.dtypes import as_floats, times
 from keras_attention.ops.initializers import fresh
 from keras_attention.ops.lookup import config_of
-from keras_attention.ops.masks import as_mask, check_padding_mask
+from keras_attention.ops.masks import as_mask, check_mask_types, check_padding_mask
 from keras_attention.ops.shapes import (
     check_known_width,
     check_not_ragged,
@@ -127,6 +127,7 @@ class AttentionPooling(keras.layers.Layer):
         return (*inputs_shape[:-2], inputs_shape[-1])
 
     def compute_output_spec(self, inputs, mask=None, return_attention_scores=False, training=None):
+        check_mask_types(mask=mask)
         output = keras.KerasTensor(self.compute_output_shape(inputs.shape), dtype=self.compute_dtype)
         if not return_attention_scores:
             return output

@@ -9,7 +9,7 @@ from keras_attention.layers.levels import by_level, check_levels, rates_of_level
 from keras_attention.layers.row_encoding import encode_rows
 from keras_attention.ops.dtypes import as_floats
 from keras_attention.ops.lookup import config_of, copy_of, from_config
-from keras_attention.ops.masks import as_mask, check_padding_mask
+from keras_attention.ops.masks import as_mask, check_mask_types, check_padding_mask
 from keras_attention.ops.random import split_seed
 from keras_attention.ops.shapes import (
     check_known_width,
@@ -161,6 +161,7 @@ class HierarchicalAttention(keras.layers.Layer):
         return (*leading[: -len(self.levels)], width)
 
     def compute_output_spec(self, inputs, mask=None, return_attention_scores=False, training=None):
+        check_mask_types(mask=mask)
         output = keras.KerasTensor(self.compute_output_shape(inputs.shape), dtype=self.compute_dtype)
         if not return_attention_scores:
             return output

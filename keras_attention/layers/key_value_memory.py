@@ -7,7 +7,7 @@ from keras_attention.layers.attention_layer import AttentionLayer, attend, maske
 from keras_attention.ops.dtypes import as_floats, times
 from keras_attention.ops.initializers import fresh
 from keras_attention.ops.lookup import config_of
-from keras_attention.ops.masks import as_mask, zero_masked
+from keras_attention.ops.masks import as_mask, check_mask_types, zero_masked
 from keras_attention.ops.shapes import (
     check_attention_shapes,
     check_boolean,
@@ -119,7 +119,7 @@ class KeyValueMemory(AttentionLayer):
             query, value, key, use_causal_mask, dtype=self.compute_dtype, **masks, attention_mask=attention_mask
         )
         if query_mask is not None:  # a real query with nothing to attend stays as it is
-            query = zero_masked(query, ops.expand_dims(as_mask(query_mask), -1), axis=-1)
+            query = zero_masked(query, ops.expand_dims(as_mask(query_mask, "query_mask"), -1), axis=-1)
         weights = []
         for hop in range(self.num_hops):
             context, hop_weights = attend(
@@ -152,6 +152,7 @@ class KeyValueMemory(AttentionLayer):
         training=None,
         use_causal_mask=False,
     ):
+        check_mask_types(query_mask=query_mask, value_mask=value_mask, key_mask=key_mask, attention_mask=attention_mask)
         check_memory_shapes(query.shape, value.shape, (value if key is None else key).shape)
         output = keras.KerasTensor(query.shape, dtype=self.compute_dtype)
         weights_shape = (*query.shape[:-2], self.num_hops, query.shape[-2], value.shape[-2])

@@ -11,7 +11,7 @@ from keras_attention.layers.attention_layer import attend, build_part
 from keras_attention.ops.dtypes import as_floats, times
 from keras_attention.ops.initializers import fresh
 from keras_attention.ops.lookup import config_of
-from keras_attention.ops.masks import as_mask, check_padding_mask, zero_masked
+from keras_attention.ops.masks import as_mask, check_mask_types, check_padding_mask, zero_masked
 from keras_attention.ops.positions import order_real_first, places_real_first, reordered, right_padded
 from keras_attention.ops.shapes import (
     check_integer,
@@ -187,6 +187,7 @@ class KeyValueSplitAttention(keras.layers.Layer):
         return (*inputs_shape[:-1], self.part_width(inputs_shape))
 
     def compute_output_spec(self, inputs, mask=None, return_attention_scores=False, training=None):
+        check_mask_types(mask=mask)
         output = keras.KerasTensor(self.compute_output_shape(inputs.shape), dtype=self.compute_dtype)
         weights = keras.KerasTensor((*inputs.shape[:-1], self.window), dtype=self.compute_dtype)
         return (output, weights) if return_attention_scores else output

@@ -15,6 +15,7 @@ from keras_attention.ops.masks import (
     aligned_slots,
     as_mask,
     causal_mask,
+    check_mask_types,
     check_masks,
     merge_masks,
     query_and_key_positions,
@@ -224,9 +225,8 @@ class MultiHeadAttention(keras.layers.Layer):
     ):
         key = value if key is None else key
         check_not_ragged(query=query, value=value, key=key)
-        query_mask, value_mask, key_mask, attention_mask = map(
-            as_mask, (query_mask, value_mask, key_mask, attention_mask)
-        )
+        query_mask, value_mask = as_mask(query_mask, "query_mask"), as_mask(value_mask, "value_mask")
+        key_mask, attention_mask = as_mask(key_mask, "key_mask"), as_mask(attention_mask, "attention_mask")
         fold_shapes(self.attention_axes, query.shape, value.shape, key.shape)
         axes = attention_axes(self.attention_axes, len(query.shape))
         if cache is not None:
@@ -277,7 +277,7 @@ class MultiHeadAttention(keras.layers.Layer):
             raise ValueError(
                 "The layer must be built before it can project. Call it once, or `build(query_shape, value_shape)`."
             )
-        mask = None if value_mask is None else ops.expand_dims(value_mask, -2)
+        mask = None if value_mask is None else ops.expand_dims(as_mask(value_mask, "value_mask"), -2)
         return self._project_memory(value, value if key is None else key, mask)
 
     def _mask(self, query, value, masks, use_causal_mask, cache_index=None):
@@ -355,6 +355,7 @@ class MultiHeadAttention(keras.layers.Layer):
         cache=None,
         cache_index=None,
     ):
+        check_mask_types(query_mask=query_mask, value_mask=value_mask, key_mask=key_mask, attention_mask=attention_mask)
         output_shape = self.compute_output_shape(query.shape, value.shape, None if key is None else key.shape)
         outputs = [keras.KerasTensor(output_shape, dtype=self.compute_dtype)]
         if return_attention_scores:

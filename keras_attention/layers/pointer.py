@@ -7,6 +7,7 @@ from keras_attention import scores
 from keras_attention.layers.attention_layer import build_part, masked_inputs
 from keras_attention.ops.dtypes import float32_or_better
 from keras_attention.ops.lookup import config_of, from_config
+from keras_attention.ops.masks import check_mask_types
 from keras_attention.ops.shapes import check_attention_shapes, check_number
 from keras_attention.ops.softmax import mask_scores
 
@@ -93,6 +94,7 @@ class Pointer(keras.layers.Layer):
         return (*query_shape[:-1], value_shape[-2])
 
     def compute_output_spec(self, query, value, query_mask=None, value_mask=None, attention_mask=None, training=None):
+        check_mask_types(query_mask=query_mask, value_mask=value_mask, attention_mask=attention_mask)
         check_attention_shapes(query.shape, value.shape, value.shape)
         dtype = float32_or_better(self.compute_dtype)
         return keras.KerasTensor(self.compute_output_shape(query.shape, value.shape), dtype=dtype)

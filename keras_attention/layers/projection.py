@@ -19,6 +19,8 @@ def make_projection(inputs_shape, output_shape, *, contracted, by_rows, use_bias
         initializers: `(kernel_initializer, bias_initializer)`.
         options: Further arguments of `EinsumDense`.
     """
+    if not by_rows:  # as `project` hands them over
+        inputs_shape = (inputs_shape[0], 1, *inputs_shape[1:])
     # Every axis has a letter: the gradient of a kernel whose equation says "..." is fifty times slower in TensorFlow.
     inner, outer = "xy"[:contracted], "nopq"[: len(output_shape)]
     batch = "a" if by_rows else "abcdefg"[: len(inputs_shape) - contracted]
@@ -39,10 +41,11 @@ def make_projection(inputs_shape, output_shape, *, contracted, by_rows, use_bias
 def project(projection, inputs, *, contracted, by_rows):
     """`(B, T, D)` -> `(B, T, N, H)`, or with two axes contracted `(B, T, N, E)` -> `(B, T, D)`.
 
-    By rows, `(B·T, D)`, it is one plain matrix product: half the time of a batch of them.
+    By rows, `(B·T, D)`, it is one plain matrix product: half the time of a batch of them. Otherwise there is an axis of size
+    one behind the batch: on TensorFlow Keras adds a bias `(N, 1)` along axis 1 where its size is N, as to NCHW images.
     """
     if not by_rows:
-        return projection(inputs)
+        return ops.squeeze(projection(ops.expand_dims(inputs, 1)), 1)
     sizes = ops.shape(inputs)
     leading, features = sizes[:-contracted], sizes[-contracted:]
     outputs = projection(ops.reshape(inputs, (functools.reduce(operator.mul, leading), *features)))

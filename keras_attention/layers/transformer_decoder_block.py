@@ -3,7 +3,7 @@
 import keras
 
 from keras_attention.layers.transformer_block import TransformerBlock, call_attention, check_sequences
-from keras_attention.ops.masks import as_mask
+from keras_attention.ops.masks import as_mask, check_mask_types
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -81,7 +81,7 @@ class TransformerDecoderBlock(TransformerBlock):
         if source is None and cache is None:
             self._raise_no_source(target.shape)
         check_sequences(target=target.shape, source=None if source is None else source.shape)
-        target_mask = as_mask(target_mask)
+        target_mask, source_mask = as_mask(target_mask, "target_mask"), as_mask(source_mask, "source_mask")
         query_mask = target_mask if cache is None else None
         target = self.zero_padding("target_mask", target, query_mask)
         cache = cache or {"self": None, "cross": None}
@@ -146,6 +146,7 @@ class TransformerDecoderBlock(TransformerBlock):
         cache_index=None,
     ):
         check_sequences(target=target.shape, source=None if source is None else source.shape)
+        check_mask_types(target_mask=target_mask, source_mask=source_mask, attention_mask=attention_mask)
         outputs = [keras.KerasTensor(target.shape, dtype=self.compute_dtype)]
         if return_attention_scores:
             B, T, _ = target.shape

@@ -3,7 +3,7 @@
 import keras
 
 from keras_attention.layers.transformer_block import TransformerBlock, call_attention, check_sequences
-from keras_attention.ops.masks import as_mask
+from keras_attention.ops.masks import as_mask, check_mask_types
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -97,6 +97,7 @@ class TransformerEncoderBlock(TransformerBlock):
         use_causal_mask=False,
     ):
         check_sequences(inputs=inputs.shape)
+        check_mask_types(mask=inputs_mask if mask is None else mask, attention_mask=attention_mask)
         output = keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
         if not return_attention_scores:
             return output

@@ -16,6 +16,7 @@ from keras_attention.models.points import check_indices, check_points, served_ch
 from keras_attention.models.sequence_model import SequenceModel, shift_right
 from keras_attention.ops.dtype_policies import default_policy, policy_at
 from keras_attention.ops.lookup import config_of
+from keras_attention.ops.masks import check_mask_types
 from keras_attention.ops.random import split_seed
 from keras_attention.ops.saving import made_of_arguments
 from keras_attention.ops.shapes import check_positive_integer, check_rate, check_seed
@@ -166,6 +167,11 @@ class PointerNetwork(SequenceModel):
         self.target_padding = TargetPadding(dtype="float32", name="target_padding")
 
     # === Forward ===
+
+    def call(self, inputs, training=None, mask=None):
+        # Keras casts what comes to the type of the `Input`, by which an additive mask would be inverted.
+        check_mask_types(source_mask=inputs.get("source_mask"))
+        return super().call(inputs, training=training, mask=mask)
 
     def encode(self, source):
         """The memory `(B, S + 1, E)` of `{"source": (B, S, F), "source_mask": (B, S)}`; position 0 is the end."""

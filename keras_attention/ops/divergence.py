@@ -16,17 +16,19 @@ import math
 
 from keras import ops
 
+from keras_attention.ops.masks import as_mask
+
 
 def has_choice(scores, mask=None):
     """Boolean `(..., T, 1)`, broadcastable: whether a query may attend to anything."""
-    mask = ops.ones_like(scores[..., :1], "bool") if mask is None else mask
+    mask = ops.ones_like(scores[..., :1], "bool") if mask is None else as_mask(mask)
     return ops.any(mask, axis=-1, keepdims=True)
 
 
 def is_diverged(scores, mask=None):
     """Boolean `(..., T, 1)`: whether NaN or +inf stands at an allowed position of the row."""
     diverged = ops.logical_not(scores < math.inf)  # compared, as XLA's maximum and exponential lose a NaN
-    return ops.any(diverged if mask is None else ops.logical_and(diverged, mask), axis=-1, keepdims=True)
+    return ops.any(diverged if mask is None else ops.logical_and(diverged, as_mask(mask)), axis=-1, keepdims=True)
 
 
 def has_no_best(scores, mask=None):

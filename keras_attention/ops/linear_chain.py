@@ -23,6 +23,7 @@ import math
 from keras import ops
 
 from keras_attention.ops.dtypes import at_least
+from keras_attention.ops.masks import as_mask
 from keras_attention.ops.random import with_gumbel_noise
 from keras_attention.ops.recursions import all_states, scan
 from keras_attention.ops.shapes import check_rank, sizes_differ
@@ -155,7 +156,7 @@ class _Chain:
         unary = at_least_float32(unary)
         *self.leading, S, _ = ops.shape(unary)
         self.pairwise = ops.cast(pairwise, unary.dtype)
-        real = ops.ones((*self.leading, S, 1), "bool") if mask is None else ops.cast(mask, "bool")[..., None]
+        real = ops.ones((*self.leading, S, 1), "bool") if mask is None else as_mask(mask)[..., None]
         unary = ops.where(real, at_least(-at_least(-unary, LOWEST), LOWEST), 0.0)
         real = ops.broadcast_to(ops.cast(real, unary.dtype), (*self.leading, S, 1))
         self.unary, self.real = self.fold(unary), self.fold(real)

@@ -1,13 +1,51 @@
 """Boolean masks, True = attend: padding, causal, window; merged into one mask and applied to the inputs here only."""
 
+import keras
 from keras import ops
 
+from keras_attention.ops.known_values import infers_shapes, known_values
 from keras_attention.ops.positions import number_of_real, real_positions
 
 
-def as_mask(mask):
-    """A mask of any type, lists included, as a boolean tensor; `None` stays."""
-    return None if mask is None else ops.cast(ops.convert_to_tensor(mask), "bool")
+def as_mask(mask, name="mask"):
+    """A mask as a boolean tensor, lists included; `None` stays. All masks of a caller go through it.
+
+    Raises:
+        TypeError: If it holds floats: an additive mask, 0 for "attend" and -inf for "masked", would be inverted.
+        ValueError: If it holds integers of known values other than 0 and 1.
+    """
+    if mask is None:
+        return None
+    if not isinstance(mask, keras.KerasTensor):
+        mask = ops.convert_to_tensor(mask)
+    if keras.backend.standardize_dtype(mask.dtype) == "bool":
+        return mask
+    check_mask_types(**{name: mask})
+    values = known_values(mask)
+    wrong = () if values is None else values[(values != 0) & (values != 1)]
+    if len(wrong):
+        raise ValueError(
+            f"`{name}` must be boolean, True = attend, or integers 0 and 1. Received {wrong[0]} among integers of shape "
+            f"{tuple(mask.shape)}. {HOW_TO_CONVERT}"
+        )
+    return ops.cast(mask, "bool")
+
+
+HOW_TO_CONVERT = (
+    "Make a mask of an additive one, 0 = attend and -inf or a large negative number = masked, by `mask == 0`, and of "
+    'other weights by `mask > 0`. Declare `keras.Input(..., dtype="bool")`; without a dtype it is float32.'
+)
+
+
+def check_mask_types(**masks):
+    """Raises for masks, tensors, symbols or `None`, that hold floats. Keras' placeholders do, whatever the real masks hold."""
+    for name, mask in masks.items():
+        dtype = getattr(mask, "dtype", None)
+        if dtype is not None and keras.backend.is_float_dtype(dtype) and not infers_shapes():
+            raise TypeError(
+                f"`{name}` must be boolean, True = attend, or integers 0 and 1. Received dtype "
+                f"{keras.backend.standardize_dtype(dtype)} and shape {tuple(mask.shape)}. {HOW_TO_CONVERT}"
+            )
 
 
 def padding_mask(ids, pad=0):

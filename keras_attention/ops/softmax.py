@@ -5,6 +5,7 @@ import math
 from keras import ops
 
 from keras_attention.ops.dtypes import at_least, float32_or_better
+from keras_attention.ops.masks import as_mask
 
 # Stands for "never" in scores, logits and log-probabilities: finite, so that no difference of two is NaN, and so far
 # below any real score that its exponential is exactly zero.
@@ -19,7 +20,7 @@ def at_least_float32(tensor):
 
 def mask_scores(scores, mask=None, lowest=LOWEST):
     """`scores (..., T, S)` with `lowest` wherever `mask` is False. Selected, not added: no sum can overflow."""
-    return scores if mask is None else ops.where(mask, scores, lowest)
+    return scores if mask is None else ops.where(as_mask(mask), scores, lowest)
 
 
 def softmax(scores):
@@ -48,7 +49,7 @@ def masked_softmax(scores, mask=None):
         >>> masked_softmax(ops.array([[1.0, 2.0, 3.0]]), ops.array([[True, True, False]]))
         [[0.2689, 0.7311, 0.0]]
     """
-    weights = at_least_float32(scores)
+    weights, mask = at_least_float32(scores), as_mask(mask)
     if scores.shape[-1] == 1:  # Keras warns of a softmax over one position
         weights = ops.where(ops.isfinite(weights), 1.0, ops.cast(math.nan, weights.dtype))
     else:

@@ -20,6 +20,7 @@ from keras import ops
 
 from keras_attention.ops.divergence import is_diverged, with_nan
 from keras_attention.ops.dtypes import at_least
+from keras_attention.ops.masks import as_mask
 from keras_attention.ops.random import SMALLEST, gumbel_noise, uniform_like
 from keras_attention.ops.recursions import all_states
 from keras_attention.ops.softmax import LOWEST, at_least_float32, mask_scores
@@ -43,7 +44,7 @@ def allowed_arcs(scores, mask=None):
 
     A word whose row of the mask is all False is not there, and nothing hangs on it.
     """
-    allowed = ops.broadcast_to(True if mask is None else mask, ops.shape(scores))
+    allowed = ops.broadcast_to(True if mask is None else as_mask(mask), ops.shape(scores))
     is_present = ops.any(allowed, axis=-1)
     return ops.logical_and(allowed, is_present[..., None, :]), is_present
 

@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 import pytest
-from contract.calls import accepts, arrays_of, built, call, gradients, random_loss, results
+from contract.calls import accepts, arrays_of, built, call, gradients, random_loss, results, symbolic_arguments
 from contract.cases import CAUSAL_CASES, LAYER_CASES, MASKED_CASES, POSITION_CASES, SIZES, WEIGHTS_CASES, each, shape_of
 from tolerances import EXACT, FLOAT32
 
@@ -118,6 +118,28 @@ def test_rows_with_padding_anywhere_are_the_rows_alone(case):
         for row in range(4):
             real = output[row][slots_of(case, row, letters[1:])]
             np.testing.assert_allclose(real, expected[row], atol=FLOAT32, err_msg=f"row {row}")
+
+
+# === What a mask holds ===
+
+
+@each_explicit_mask(MASKED_CASES)
+def test_an_additive_mask_is_refused(case, name):
+    masks = case.full_masks()
+    masks[name] = np.where(masks[name], 0.0, -np.inf).astype("float32")
+    with pytest.raises(TypeError, match=r"`\w*mask` must be boolean.* Received dtype float32 .*`mask == 0`"):
+        results(built(case), case.masked(case.arrays(), masks))
+
+
+@each(
+    case for case in LAYER_CASES if set(case.masks) - set(case.vocabularies) and not issubclass(case.kind, keras.Model)
+)
+def test_an_input_of_floats_is_refused_as_a_mask(case):
+    arguments = symbolic_arguments(case, SIZES)
+    for name in set(case.masks) - set(case.vocabularies):
+        arguments[name] = keras.Input(batch_shape=arguments[name].shape)
+    with pytest.raises(TypeError, match=r'must be boolean.* Received dtype float32 .*`keras\.Input\(.*dtype="bool"\)`'):
+        call(case.make(), arguments)
 
 
 # === Nothing to attend ===

@@ -159,7 +159,7 @@ def test_every_argument_gives_the_numbers_of_keras(arguments, query, value, key)
         {"attention_mask": np.tile(np.eye(T, S, dtype=bool), (B, 1, 1))},
         {"attention_mask": np.tile(np.eye(T, S, k=1, dtype=bool), (B, N, 1, 1))},
         {"attention_mask": np.tile(np.eye(T, S, dtype="int32"), (B, 1, 1, 1))},
-        {"attention_mask": np.eye(T, S), "value_mask": np.array([[True, True, True, False, False]] * B)},
+        {"attention_mask": np.eye(T, S, dtype=bool), "value_mask": np.array([[True, True, True, False, False]] * B)},
     ],
     ids=lambda options: "-".join(f"{name}{np.shape(mask)}" for name, mask in options.items()),
 )
@@ -722,3 +722,17 @@ def test_attention_axes_must_lie_between_the_batch_and_the_features(attention_ax
     layer = MultiHeadAttention(2, H, attention_axes=attention_axes)
     with pytest.raises(ValueError, match=r"`attention_axes` must .* Received"):
         layer(normal(B, 3, 4, D), normal(B, 3, 4, D))
+
+
+@pytest.mark.parametrize("output_shape", [None, (3, 1)])
+def test_an_activity_regularizer_leaves_biases_on_their_axes_where_heads_of_one_feature_are_as_many_as_positions(
+    output_shape,
+):
+    options = {"output_shape": output_shape, "bias_initializer": "random_normal"}
+    plain = MultiHeadAttention(num_heads=3, key_dim=1, **options)
+    regularized = MultiHeadAttention(num_heads=3, key_dim=1, activity_regularizer="l2", **options)
+    inputs = normal(2, 3, 7)
+    expected = to_numpy(plain(inputs, inputs))
+    regularized.build(inputs.shape, inputs.shape)
+    regularized.set_weights(plain.get_weights())
+    np.testing.assert_allclose(to_numpy(regularized(inputs, inputs)), expected, atol=FLOAT32)

@@ -1,11 +1,14 @@
+import keras
 import numpy as np
 import pytest
 from keras import ops
 from reference import attention
 from reference.arrays import normal, to_numpy
 
+from keras_attention.layers import SoftAttention
 from keras_attention.ops.masks import (
     aligned_slots,
+    as_mask,
     causal_mask,
     check_masks,
     merge_masks,
@@ -142,9 +145,71 @@ def test_padding_masks_get_the_axis_of_the_heads_too():
     assert merge_masks(5, query_mask=random_mask(B, 11, T), value_mask=random_mask(B, 11, S)).shape == (B, 11, 1, T, S)
 
 
-def test_numbers_are_read_as_booleans():
-    merged = merge_masks(3, value_mask=np.array([[1, 0, 2]]), attention_mask=np.array([[1.0, 1.0, 0.0]]))
-    assert to_numpy(merged).tolist() == [[[True, False, False]]]
+# === What a mask may hold ===
+
+ADDITIVE = np.array([[0.0, -np.inf]], "float32")
+NO_FLOATS = (
+    r"`value_mask` must be boolean, True = attend, or integers 0 and 1\. Received dtype float32 and shape \(1, 2\)\."
+)
+
+
+@pytest.mark.parametrize("mask", [[[True, False]], [[1, 0]], np.array([[1, 0]], "uint8"), np.array([[True, False]])])
+def test_booleans_and_integers_of_0_and_1_are_masks(mask):
+    assert to_numpy(as_mask(mask)).tolist() == [[True, False]]
+
+
+@pytest.mark.parametrize("mask", [ADDITIVE, np.array([[1.0, 0.0]], "float32")])
+def test_floats_are_refused_with_the_words_to_convert_them(mask):
+    with pytest.raises(TypeError, match=NO_FLOATS) as error:
+        as_mask(ops.convert_to_tensor(mask), "value_mask")
+    assert "`mask == 0`" in str(error.value) and '`keras.Input(..., dtype="bool")`' in str(error.value)
+
+
+def test_what_a_message_says_converts_an_additive_mask():
+    assert to_numpy(as_mask(ADDITIVE == 0)).tolist() == [[True, False]]
+
+
+def test_a_symbol_of_floats_is_refused_and_one_of_integers_is_not():
+    with pytest.raises(TypeError, match=r"Received dtype float32 and shape \(None, 3\)"):
+        as_mask(keras.Input((3,)))
+    assert as_mask(keras.Input((3,), dtype="int32")).dtype == "bool"
+
+
+def test_integers_other_than_0_and_1_are_refused_where_they_are_known():
+    message = r"`mask` must be boolean.* Received -10000 among integers of shape \(1, 2\)"
+    with pytest.raises(ValueError, match=message):
+        as_mask(np.array([[0, -10000]]))
+
+
+@pytest.mark.skipif(keras.backend.backend() == "torch", reason="torch has no graph here")
+def test_a_graph_refuses_floats_and_takes_integers():
+    def mask_of(dtype):
+        mask = ops.cast(np.array([[1, 0]]), dtype)
+        if keras.backend.backend() == "jax":
+            import jax
+
+            return jax.jit(as_mask)(mask)
+        import tensorflow as tf
+
+        return tf.function(as_mask)(mask)
+
+    assert to_numpy(mask_of("int32")).tolist() == [[True, False]]
+    with pytest.raises(TypeError, match="must be boolean, True = attend"):
+        mask_of("float32")
+
+
+def test_a_placeholder_of_floats_by_which_keras_infers_shapes_is_no_mistake():
+    class Attending(keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.attention = SoftAttention("additive")
+
+        def call(self, value, mask):
+            return self.attention(value, value, value_mask=mask)
+
+    layer = Attending()
+    assert layer(keras.Input((S, D)), keras.Input((S,))).shape == (None, S, D)
+    assert len(layer.attention.weights) == 3
 
 
 # === Applying ===
