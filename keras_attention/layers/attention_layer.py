@@ -15,7 +15,7 @@ from keras_attention.ops.masks import (
     merge_masks,
     zero_masked,
 )
-from keras_attention.ops.shapes import check_attention_shapes, check_not_ragged, check_rate, check_seed
+from keras_attention.ops.shapes import check_attention_shapes, check_not_ragged, check_rate, check_returned, check_seed
 
 
 def attend(query, key, value, mask, *, score, alignment, dropout, training):
@@ -29,10 +29,23 @@ def attend(query, key, value, mask, *, score, alignment, dropout, training):
     Returns:
         `context (..., T, E)` and the weights `(..., T, S)` before dropout, both in the type of the value.
     """
-    scores = score(query, key)  # (..., T, S)
-    weights = ops.cast(alignment(scores, mask=mask, training=training), value.dtype)  # (..., T, S)
+    scores = check_scores(score, score(query, key), query, key)  # (..., T, S)
+    weights = alignment(scores, mask=mask, training=training)
+    weights = ops.cast(check_weights(alignment, weights, scores), value.dtype)  # (..., T, S)
     context = ops.einsum("...ts,...se->...te", dropout(weights, training=training), value)  # (..., T, E)
     return context, weights
+
+
+def check_scores(score, scores, query, key):
+    """`scores`, after checking that a score, which may be a user's, made one for each query and key."""
+    check_returned(score, "scores of shape (..., T, S)", scores.shape, (*query.shape[:-1], key.shape[-2]))
+    return scores
+
+
+def check_weights(alignment, weights, scores):
+    """`weights`, after checking that an alignment, which may be a user's, made one for each of the scores."""
+    check_returned(alignment, "weights of the shape of the scores", weights.shape, scores.shape)
+    return weights
 
 
 def masked_inputs(query, value, key, use_causal_mask=False, *, dtype, **masks):

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention import alignments
-from keras_attention.layers.attention_layer import build_part
+from keras_attention.layers.attention_layer import build_part, check_weights
 from keras_attention.ops.dtypes import as_floats, times
 from keras_attention.ops.initializers import fresh
 from keras_attention.ops.lookup import config_of
@@ -117,7 +117,9 @@ class AttentionPooling(keras.layers.Layer):
             inputs = ops.where(mask[..., None], inputs, 0)  # a weight of zero does not silence NaN
         scores = pooling_scores(*map(at_least_float32, (inputs, self.kernel, self.bias, self.vector)))
         row_mask = None if mask is None else mask[..., None, :]
-        weights = self.alignment(scores[..., None, :], mask=row_mask, training=training)[..., 0, :]  # (..., S), eq. (6)
+        scores = scores[..., None, :]
+        weights = self.alignment(scores, mask=row_mask, training=training)
+        weights = check_weights(self.alignment, weights, scores)[..., 0, :]  # (..., S), eq. (6)
         weights = ops.cast(weights, inputs.dtype)
         dropped = self.dropout_layer(weights, training=training)
         output = ops.einsum("...s,...sd->...d", dropped, inputs)  # (..., D), eq. (7)

@@ -4,12 +4,12 @@ import keras
 from keras import ops
 
 from keras_attention import scores
-from keras_attention.layers.attention_layer import build_part, masked_inputs
+from keras_attention.layers.attention_layer import build_part, check_scores, masked_inputs
 from keras_attention.ops.dtypes import float32_or_better
 from keras_attention.ops.lookup import config_of, from_config
 from keras_attention.ops.masks import check_mask_types
 from keras_attention.ops.shapes import check_attention_shapes, check_number
-from keras_attention.ops.softmax import mask_scores
+from keras_attention.ops.softmax import logits_for
 
 
 def clip_scores(scores, clipping):
@@ -27,6 +27,8 @@ class Pointer(keras.layers.Layer):
 
     and LOWEST of `ops/softmax.py`, -1e30, where a mask forbids to point. In the paper `query` is d_i, `value` is e_j and
     `logits` is u^i_j. There are as many classes as there are positions, so the same weights serve inputs of any length.
+    Under a policy that computes in float16 it is -65504, and logits are bounded to half of that: a next layer, which casts
+    them to float16, then meets numbers, and the softmax of what is masked is exactly 0 in float32 and in float16.
     Use a loss with `from_logits=True`; `SmoothedCrossentropy` spreads its smoothing over the allowed positions only.
 
     Args:
@@ -47,8 +49,8 @@ class Pointer(keras.layers.Layer):
         training: Boolean, for the glimpse.
 
     Returns:
-        Logits of shape `(B, ..., T, S)`, float32 or better. A query that may point at nothing has LOWEST everywhere. The
-        mask of the query is passed on.
+        Logits of shape `(B, ..., T, S)`, float32 or better. A query that may point at nothing has the lowest logit everywhere.
+        The mask of the query is passed on.
 
     Raises:
         ValueError: If shapes or masks do not fit together, a name is unknown or the clipping is no number above 0.
@@ -85,10 +87,10 @@ class Pointer(keras.layers.Layer):
         query, value, _, mask = masked_inputs(query, value, value, dtype=self.compute_dtype, **masks)
         if self.glimpse is not None:
             query = self.glimpse(query, value, **masks, training=training)
-        logits = self.score(query, value)  # (B, ..., T, S)
+        logits = check_scores(self.score, self.score(query, value), query, value)  # (B, ..., T, S)
         if self.tanh_clipping is not None:
             logits = clip_scores(logits, self.tanh_clipping)
-        return mask_scores(logits, mask)
+        return logits_for(self.compute_dtype, logits, mask)
 
     def compute_output_shape(self, query_shape, value_shape):
         return (*query_shape[:-1], value_shape[-2])

@@ -20,7 +20,7 @@ from keras_attention.ops.masks import check_mask_types
 from keras_attention.ops.random import split_seed
 from keras_attention.ops.saving import made_of_arguments
 from keras_attention.ops.shapes import check_positive_integer, check_rate, check_seed
-from keras_attention.ops.softmax import at_least_float32
+from keras_attention.ops.softmax import LOWEST, at_least_float32
 from keras_attention.tokens import PAD
 
 
@@ -216,6 +216,7 @@ class PointerNetwork(SequenceModel):
         counts = state["counts"][:, None] + ops.cumsum(pointed, axis=1)
         allowed = self.choices(state["mask"][:, None], counts, target)  # (B, T, S + 1)
         logits = self.pointer(self.hidden_dropout(hidden), state["memory"], attention_mask=allowed)
+        logits = ops.where(allowed, logits, LOWEST)  # whatever the pointer says for "never" in float16
         return logits, {**state, "counts": state["counts"] + ops.sum(pointed, axis=1), "recurrent": recurrent}
 
     def decode_step(self, tokens, state):

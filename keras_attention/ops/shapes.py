@@ -94,6 +94,16 @@ def check_attention_shapes(query_shape, value_shape, key_shape):
     check_same_length(value_shape, key_shape)
 
 
+def check_returned(part, what, received, expected):
+    """Raises unless a part of an attention layer, such as a user's score, returned the shape that is expected."""
+    received, expected = tuple(received), tuple(expected)
+    if len(received) != len(expected) or any(map(sizes_differ, received, expected)):
+        raise ValueError(
+            f"{type(part).__name__} must return {what}, here {expected}. Received shape {received}. Look at its `call`: "
+            "the last two axes are queries and keys, all axes left of them batch."
+        )
+
+
 def check_known_width(name, shape):
     """Raises unless the number of features, the last axis, is known."""
     if shape[-1] is None:

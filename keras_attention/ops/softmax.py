@@ -11,6 +11,9 @@ from keras_attention.ops.masks import as_mask
 # below any real score that its exponential is exactly zero.
 LOWEST = -1e30
 
+# The same in logits of a layer that computes in float16: what comes next may be cast to it, where -1e30 would be -inf.
+LOWEST_OF_FLOAT16 = -65504.0
+
 
 def at_least_float32(tensor):
     """`tensor` in float32, or unchanged where it is float64 already."""
@@ -21,6 +24,23 @@ def at_least_float32(tensor):
 def mask_scores(scores, mask=None, lowest=LOWEST):
     """`scores (..., T, S)` with `lowest` wherever `mask` is False. Selected, not added: no sum can overflow."""
     return scores if mask is None else ops.where(as_mask(mask), scores, lowest)
+
+
+def logits_for(dtype, logits, mask=None):
+    """Masked logits that stay numbers in `dtype`, the type in which the next layer may compute.
+
+    For float16 they lie within half of its range, and LOWEST_OF_FLOAT16 takes the place of LOWEST: either way the softmax
+    of what is masked is exactly 0, before a cast and after it.
+    """
+    if dtype != "float16":
+        return mask_scores(logits, mask)
+    bound = LOWEST_OF_FLOAT16 / 2
+    return mask_scores(-at_least(-at_least(logits, bound), bound), mask, LOWEST_OF_FLOAT16)
+
+
+def is_masked(logits):
+    """Where logits say "never", as `mask_scores` and `logits_for` do, or -inf. NaN does not."""
+    return ops.logical_or(logits <= LOWEST / 2, ops.equal(logits, LOWEST_OF_FLOAT16))
 
 
 def softmax(scores):

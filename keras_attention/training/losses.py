@@ -7,7 +7,7 @@ from keras import ops
 from keras_attention.ops.known_values import known_values
 from keras_attention.ops.lookup import described
 from keras_attention.ops.shapes import check_rate, sizes_differ
-from keras_attention.ops.softmax import LOWEST, mask_scores
+from keras_attention.ops.softmax import is_masked, mask_scores
 from keras_attention.training.token_means import MEANS, reduced
 
 
@@ -19,14 +19,14 @@ def smoothed_crossentropy(targets, logits, label_smoothing):
 
     Args:
         targets: Integer tensor `(...)`.
-        logits: Float tensor `(..., V)`; a class that holds LOWEST (or -inf) is masked.
+        logits: Float tensor `(..., V)`; a class that holds LOWEST (or -inf, or -65504 of a `Pointer` in float16) is masked.
         label_smoothing: Share in [0, 1).
 
     Returns:
         float32 tensor `(...)`, NaN where a target is outside 0 ... V-1. No tensor of one-hot targets is made.
     """
     logits = ops.cast(logits, "float32")
-    allowed = ops.logical_not(logits <= LOWEST / 2)  # NaN is, and stays
+    allowed = ops.logical_not(is_masked(logits))
     logits = mask_scores(logits, allowed)
     in_vocabulary = ops.logical_and(targets >= 0, targets < ops.shape(logits)[-1])
     targets = ops.where(in_vocabulary, targets, 0)

@@ -8,7 +8,7 @@ from reference import attention, monotonic, sparse_weights, trees
 from reference.arrays import normal, to_numpy
 from tolerances import FLOAT64
 
-from keras_attention import alignments
+from keras_attention import alignments, layers
 from keras_attention.alignments import Alignment, Categorical
 
 T, S = 3, 5
@@ -53,6 +53,25 @@ def test_an_unknown_name_is_answered_with_the_known_ones_and_a_suggestion():
 def test_a_score_is_no_alignment():
     with pytest.raises(TypeError, match=r"`alignment` must be one of .* instance of `Alignment`. Received: .* Dense\."):
         alignments.get(keras.layers.Dense(3, name="d"))
+
+
+class Total(Alignment):
+    def marginals(self, scores, mask=None):
+        return ops.softmax(ops.sum(scores, axis=-2), axis=-1)
+
+
+ATTEND = {
+    "soft": lambda alignment, inputs: layers.SoftAttention(alignment=alignment)(inputs, inputs),
+    "heads": lambda alignment, inputs: layers.MultiHeadAttention(2, 3, alignment=alignment)(inputs, inputs),
+    "pooling": lambda alignment, inputs: layers.AttentionPooling(alignment=alignment)(inputs),
+}
+
+
+@pytest.mark.parametrize("name", ATTEND)
+def test_an_alignment_of_a_user_must_return_one_weight_for_each_score(name):
+    message = r"Total must return weights of the shape of the scores, here \(4, .*6\)\. Received shape \(4, (2, )?6\)"
+    with pytest.raises(ValueError, match=message):
+        ATTEND[name](Total(), normal(4, 6, 8))
 
 
 # === float64 ===

@@ -183,8 +183,31 @@ def test_logits_are_float32_under_mixed_precision(dtype, query, value):
     pointer.set_weights(reference.get_weights())
     logits = pointer(query, value, value_mask=mask)
     assert keras.backend.standardize_dtype(logits.dtype) == "float32"
-    assert (to_numpy(logits)[expected == np.float32(LOWEST)] == np.float32(LOWEST)).all()
-    close(logits, expected, atol=HALF[dtype])
+    lowest = np.float32(np.finfo("float16").min if dtype == "mixed_float16" else LOWEST)
+    assert (to_numpy(logits)[expected == np.float32(LOWEST)] == lowest).all()
+    close(logits, np.where(expected == np.float32(LOWEST), lowest, expected), atol=HALF[dtype])
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e4])  # the second gives scores beyond float16
+@pytest.mark.parametrize(
+    ("dtype", "following"),
+    [(dtype, following) for dtype in HALF for following in ("float32", dtype)] + [("mixed_float16", "mixed_bfloat16")],
+)
+def test_a_softmax_of_any_type_after_a_pointer_of_half_precision_gives_zero_where_it_is_masked(
+    dtype, following, scale, query
+):
+    mask = np.array([[True, False, True, True, False], [False] * S])  # the second row may point at nothing
+    logits = Pointer("dot", dtype=dtype)(query, scale * normal(B, S, D, seed=2), value_mask=mask)
+    weights = to_numpy(ops.cast(keras.layers.Softmax(dtype=following)(logits), "float32"))
+    assert np.isfinite(weights).all()
+    assert not weights[0][:, ~mask[0]].any()
+
+
+def test_what_a_pointer_of_float16_says_for_never_is_masked_to_the_loss(query, value):
+    mask = np.array([[True, True, False, False, False]] * B)
+    logits, targets = Pointer(dtype="mixed_float16")(query, value, value_mask=mask), np.zeros((B, T), "int32")
+    loss = SmoothedCrossentropy(0.1)
+    np.testing.assert_allclose(to_numpy(loss(targets, logits)), to_numpy(loss(targets, logits[..., :2])), atol=FLOAT32)
 
 
 # === D22: the loss over masked logits ===

@@ -8,7 +8,7 @@ from reference.arrays import normal, to_numpy
 from reference.attention import PAIR_SCORES
 from tolerances import FLOAT32, FLOAT64
 
-from keras_attention import scores
+from keras_attention import layers, scores
 from keras_attention.scores import AdditiveScore, BilinearScore, ConcatScore, DotScore, ScaledDotScore, Score
 
 B, T, S, D = 2, 3, 5, 7
@@ -132,3 +132,30 @@ def test_a_name_like_no_other_gets_no_suggestion():
 def test_anything_else_is_a_type_error(identifier):
     with pytest.raises(TypeError, match=r"`score` must be one of .* or an instance of `Score`. Received: .* of type"):
         scores.get(identifier)
+
+
+class SumOfQuery(Score):
+    def call(self, query, key):
+        return keras.ops.sum(query, axis=-1)
+
+
+class OneForEachQuery(Score):
+    def call(self, query, key):
+        return keras.ops.sum(query, axis=-1, keepdims=True)
+
+
+LAYERS = {
+    "soft": lambda score: layers.SoftAttention(score=score),
+    "heads": lambda score: layers.MultiHeadAttention(2, 3, score=score),
+    "memory": lambda score: layers.KeyValueMemory(score=score),
+    "pointer": lambda score: layers.Pointer(score),
+}
+
+
+@pytest.mark.parametrize(("score_class", "last"), [(SumOfQuery, ""), (OneForEachQuery, ", 1")])
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_score_of_a_user_must_have_one_number_for_each_query_and_key(name, score_class, last):
+    inputs = normal(4, 6, 8)  # as many queries as keys
+    expected = rf"scores of shape \(\.\.\., T, S\), here \(4, (2, )?6, 6\)\. Received shape \(4, (2, )?6{last}\)"
+    with pytest.raises(ValueError, match=rf"{score_class.__name__} must return {expected}"):
+        LAYERS[name](score_class())(inputs, inputs)
