@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_attention.ops.dtypes import as_floats
-from keras_attention.ops.masks import as_mask, check_padding_mask
+from keras_attention.ops.masks import as_mask, check_mask_types, check_padding_mask
 from keras_attention.ops.positions import real_positions
 from keras_attention.ops.shapes import check_known_width, check_not_ragged, check_positive_integer, check_rank
 
@@ -87,6 +87,7 @@ class LearnedPositionEmbedding(keras.layers.Layer):
             )
 
     def compute_output_spec(self, inputs, start_index=0, positions=None, mask=None, inputs_mask=None):
+        check_mask_types(mask=inputs_mask if mask is None else mask)
         if positions is None:
             self._check_length(inputs.shape, start_index)
         return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention.ops.dtypes import as_floats
-from keras_attention.ops.masks import as_mask, check_padding_mask
+from keras_attention.ops.masks import as_mask, check_mask_types, check_padding_mask
 from keras_attention.ops.positions import real_positions, sinusoids
 from keras_attention.ops.shapes import check_known_width, check_not_ragged, check_positive, check_rank
 
@@ -67,6 +67,7 @@ class SinusoidalPositionEncoding(keras.layers.Layer):
         return inputs + encoding
 
     def compute_output_spec(self, inputs, start_index=0, positions=None, mask=None, inputs_mask=None):
+        check_mask_types(mask=inputs_mask if mask is None else mask)
         return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
 
     def compute_output_shape(self, inputs_shape):
