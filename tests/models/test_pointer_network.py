@@ -372,3 +372,10 @@ def test_a_glimpse_belongs_to_one_network():
     PointerNetwork(hidden_dim=8, glimpse=glimpse)
     with pytest.raises(ValueError, match="which is built already"):
         PointerNetwork(hidden_dim=8, glimpse=glimpse)
+
+
+def test_what_may_not_come_next_has_the_lowest_logit_in_half_precision_too():
+    model = PointerNetwork(hidden_dim=4, dtype="mixed_float16")
+    mask = np.array([[True, True, False]])
+    inputs = {"source": np.zeros((1, 3, 2), "float32"), "source_mask": mask, "target": np.zeros((1, 1), "int32")}
+    np.testing.assert_array_equal(to_numpy(model(inputs))[0, 0] == np.float32(LOWEST), [False, False, False, True])
