@@ -27,11 +27,13 @@ def check_ids(name, ids, count):
     if values is None:
         return
     dtype = keras.backend.standardize_dtype(values.dtype)
-    bad = ~(np.isfinite(values) & (values == np.floor(values)) & (values >= 0) & (values < limit(dtype, count)))
-    if bad.any():
+    good = (values >= 0) & (values < limit(dtype, count))
+    if dtype in EXACT_BITS:
+        good &= values == np.floor(values)
+    if not good.all():
         raise ValueError(
             f"`{name}` must be whole numbers in [0, {count}), below {limit(dtype, count)} in {dtype}. Received "
-            f"{values[bad][0]} among {dtype} ids of shape {values.shape}. Tokenise with the tokeniser that the model is made "
+            f"{values[~good][0]} among {dtype} ids of shape {values.shape}. Tokenise with the tokeniser that the model is made "
             'for, and keep ids integers: `keras.Input((None,), dtype="int32")`.'
         )
 
