@@ -133,6 +133,8 @@ def classes_of_the_package():
 
 # Bases, and what never stands in a graph.
 NOT_IN_A_GRAPH = {
+    "TokenModel",
+    "_NumberOfTokens",
     "AttentionLayer",
     "OnOffChoice",
     "SparseChoice",
