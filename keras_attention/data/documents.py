@@ -135,8 +135,11 @@ class DocumentTokenizer(tf.Module):
             texts = pieces[level].flat_values
         rows = rows_of(texts)[:, : limits["word"]]  # (N, None)
         for level in levels:
-            has_tokens = pieces[level].with_values(rows.row_lengths() > 0)
-            rows = tf.ragged.boolean_mask(pieces[level].with_values(rows), has_tokens)[:, : limits[level]]
+            # Not by `tf.ragged.boolean_mask`, which takes as much memory as if all rows were as long as the longest.
+            has_tokens = rows.row_lengths() > 0
+            counts = tf.reduce_sum(pieces[level].with_values(tf.cast(has_tokens, tf.int64)), axis=1)
+            rows = tf.gather(rows, tf.where(has_tokens)[:, 0])
+            rows = tf.RaggedTensor.from_row_lengths(rows, counts)[:, : limits[level]]
         return rows
 
 

@@ -324,7 +324,8 @@ class PointerNetwork(SequenceModel):
             score   points (B, S, F), lengths (B,), indices (B, T) -> scores (B,)
 
         A row has `lengths[b]` points, the rest is padding. `probabilities[t]` is that of `indices[t]`, given the indices
-        before it, 0 after the end; the scores are those of the sampler and of `log_probability`.
+        before it, 0 after the end; the scores are those of the sampler and of `log_probability`. The checks are those of
+        `models/points.py`.
         """
         feature_dim = self.config["feature_dim"]
         inputs = {

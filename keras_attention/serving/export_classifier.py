@@ -11,7 +11,7 @@ from keras_attention.serving.export import (
     source_argument,
     write_version,
 )
-from keras_attention.serving.rows import checked_inputs, level_limits
+from keras_attention.serving.rows import CHARACTERS_OF_AN_ID, LONGEST_DOCUMENT, checked_inputs, level_limits
 from keras_attention.serving.text_signatures import first_characters
 from keras_attention.tokens import PAD
 
@@ -42,7 +42,7 @@ def export_classifier(model, path, tokenizer, class_names=None, version=None, wa
         tokenizer: `keras_attention.data.DocumentTokenizer` with the levels of the model, or any `tf.Module` whose
             `tokenize` and `split` make of strings (B,) ragged ids and ragged strings of the same form. Its limits protect a
             server from documents that are too long; of a level without one the first 128 words, 128 sentences or 16
-            paragraphs are read. Ids beyond the limits have their reason in `error`.
+            paragraphs are read, all in the first 131,072 characters. Ids beyond the limits have their reason in `error`.
         class_names: List of C strings or `None`.
         version, warm_up_requests: As in `export`.
 
@@ -75,13 +75,16 @@ def export_classifier(model, path, tokenizer, class_names=None, version=None, wa
 
 def classifier_signature(argument, tokenizer, class_names, longest, endpoints):
     """`serving_default` on text around `classify_ids`."""
+    levels = getattr(tokenizer, "levels", ())
+    has_limits = levels and all(getattr(tokenizer, f"max_{level}s", None) for level in levels)
+    longest_text = math.prod(longest) * CHARACTERS_OF_AN_ID if has_limits else LONGEST_DOCUMENT
 
     def first_units(ragged, nothing):
         """The units within the limits, padded: `(B, L, W)`."""
         return ragged[(slice(None), *(slice(limit) for limit in longest))].to_tensor(nothing)
 
     def serving_default(texts):
-        texts = first_characters(checked_inputs(texts)["text"], math.prod(longest))
+        texts = first_characters(checked_inputs(texts)["text"], longest_text)
         outputs = dict(endpoints["classify_ids"]({argument: first_units(tokenizer.tokenize(texts), PAD)}))
         check_probabilities(outputs, class_names)
         has_answer = outputs["error"] == ""

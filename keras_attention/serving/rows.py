@@ -8,6 +8,7 @@ import tensorflow as tf
 LONGEST_SOURCE = 256  # ids or points that an export reads of a row where it is not told otherwise
 LONGEST_LEVELS = (128, 128, 16)  # words of a sentence, sentences, paragraphs
 CHARACTERS_OF_AN_ID = 32  # no token is that long; what is further behind is not even tokenised
+LONGEST_DOCUMENT = 2**17  # characters of a document, where the tokeniser leaves a level without a limit
 
 DIVERGED = "The model's answer is not a number (NaN): its training has diverged. Serve an earlier version."
 

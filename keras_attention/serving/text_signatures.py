@@ -23,7 +23,8 @@ def text_signatures(endpoints, source_argument, source_tokenizer, target_tokeniz
 
     def source_ids(texts):
         """`["ab", ""]` -> `[[4, 5], [0, 0]]`"""
-        ids = source_tokenizer.tokenize(first_characters(texts, longest_source))[:, :longest_source]
+        longest_text = None if longest_source is None else longest_source * CHARACTERS_OF_AN_ID
+        ids = source_tokenizer.tokenize(first_characters(texts, longest_text))[:, :longest_source]
         return ids.to_tensor(default_value=PAD)  # (B, S)
 
     def target_ids(texts):
@@ -72,11 +73,9 @@ def text_signatures(endpoints, source_argument, source_tokenizer, target_tokeniz
     return signatures
 
 
-def first_characters(texts, number_of_ids):
-    """As much of each text as its first `number_of_ids` ids can need; `None` for all."""
-    if number_of_ids is None:
-        return texts
-    return tf.strings.substr(texts, 0, number_of_ids * CHARACTERS_OF_AN_ID, unit="UTF8_CHAR")
+def first_characters(texts, number):
+    """The first `number` characters of each text; `None` for all."""
+    return texts if number is None else tf.strings.substr(texts, 0, number, unit="UTF8_CHAR")
 
 
 def detokenized(tokens, tokenizer):

@@ -111,6 +111,8 @@ def test_units_beyond_the_documented_limits_are_cut(signatures):
     long = answer(signatures, "good " * 131 + "bad " * 1009)  # no more words are counted than 128
     assert long["tokens"].shape == (1, 1, 128)
     assert long["label"].tolist() == [1]
+    far = answer(signatures, " " * 131_073 + "good")  # more characters than are read
+    assert far["tokens"].shape == (1, 0, 0)
 
 
 def test_class_names_may_be_left_out_and_there_may_be_other_levels(tmp_path):
