@@ -171,7 +171,11 @@ class PointerNetwork(SequenceModel):
     def call(self, inputs, training=None, mask=None):
         # Keras casts what comes to the type of the `Input`, by which an additive mask would be inverted.
         check_mask_types(source_mask=inputs.get("source_mask"))
-        return super().call(inputs, training=training, mask=mask)
+        if inputs["source"].shape[0] != 0:
+            return super().call(inputs, training=training, mask=mask)
+        # Keras' recurrent cells fail on TensorFlow where there is no row; two of zeros take part and are left out again.
+        rows = {name: ops.zeros((2, *tensor.shape[1:]), tensor.dtype) for name, tensor in inputs.items()}
+        return super().call(rows, training=training)[:0]
 
     def encode(self, source):
         """The memory `(B, S + 1, E)` of `{"source": (B, S, F), "source_mask": (B, S)}`; position 0 is the end."""

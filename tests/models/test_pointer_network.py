@@ -379,3 +379,13 @@ def test_what_may_not_come_next_has_the_lowest_logit_in_half_precision_too():
     mask = np.array([[True, True, False]])
     inputs = {"source": np.zeros((1, 3, 2), "float32"), "source_mask": mask, "target": np.zeros((1, 1), "int32")}
     np.testing.assert_array_equal(to_numpy(model(inputs))[0, 0] == np.float32(LOWEST), [False, False, False, True])
+
+
+@pytest.mark.parametrize(("S", "T"), [(7, 3), (7, 0)])
+def test_no_source_has_no_answers(S, T):
+    source = {"source": np.zeros((0, S, F), "float32"), "source_mask": np.zeros((0, S), "bool")}
+    inputs = {**source, "target": np.zeros((0, T), "int32")}
+    model = shared("lstm")
+    assert model(keras.tree.map_structure(ops.convert_to_tensor, inputs)).shape == (0, T, S + 1)
+    assert model.log_probability(inputs).shape == (0,)
+    assert model.alignment(inputs).shape == (0, T, S + 1)
