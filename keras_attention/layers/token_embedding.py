@@ -1,13 +1,14 @@
 """Token embedding, scaled by √D, that also reads logits off the same table."""
 
 import math
+from functools import partial
 
 import keras
 from keras import ops
 
-from keras_attention.ops.ids import as_ids, check_ids
+from keras_attention.ops.ids import checked_ids, rows_of_ids
 from keras_attention.ops.masks import padding_mask
-from keras_attention.ops.shapes import check_boolean, check_not_ragged, check_positive_integer
+from keras_attention.ops.shapes import check_boolean, check_positive_integer
 from keras_attention.tokens import PAD
 
 
@@ -68,14 +69,8 @@ class TokenEmbedding(keras.layers.Layer):
 
     def __call__(self, inputs, reverse=False, **options):
         # Before Keras casts floats to the compute type, in which ids would be lost.
-        return super().__call__(inputs if reverse else self._integers(inputs), reverse=reverse, **options)
-
-    def _integers(self, ids):
-        check_not_ragged(inputs=ids)
-        check_ids("inputs", ids, self.vocabulary_size)
-        is_symbolic = isinstance(ids, keras.KerasTensor)  # its values come later, by the same way
-        is_float = hasattr(ids, "dtype") and keras.backend.is_float_dtype(ids.dtype)
-        return as_ids(ids, self.vocabulary_size) if is_float and not is_symbolic else ids
+        inputs = inputs if reverse else checked_ids("inputs", inputs, self.vocabulary_size)
+        return super().__call__(inputs, reverse=reverse, **options)
 
     def build(self, inputs_shape=None):
         self.embeddings = self.add_weight(
@@ -88,11 +83,10 @@ class TokenEmbedding(keras.layers.Layer):
         if reverse:
             table = ops.cast(self.embeddings, "float32")
             return ops.matmul(ops.cast(inputs, "float32"), ops.transpose(table))  # (..., T, V)
-        ids = as_ids(inputs, self.vocabulary_size)
-        known = ids >= 0
-        vectors = ops.take(self.embeddings, ops.where(known, ids, 0), axis=0)  # (..., T, D)
-        scale = ops.where(known, math.sqrt(self.embedding_dim) if self.use_scale else 1.0, float("nan"))
-        return vectors * ops.cast(scale, vectors.dtype)[..., None]
+        scale = math.sqrt(self.embedding_dim) if self.use_scale else 1.0
+        return rows_of_ids(
+            partial(ops.take, self.embeddings, axis=0), inputs, self.vocabulary_size, scale
+        )  # (..., T, D)
 
     def compute_output_spec(self, inputs, reverse=False):
         if reverse:

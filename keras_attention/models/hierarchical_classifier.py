@@ -11,17 +11,18 @@ from keras_attention.models.config import config_of_model
 from keras_attention.models.encoders import transformer_encoder
 from keras_attention.models.sequence_model import outside_vocabulary, vocabulary_check
 from keras_attention.ops.dtype_policies import default_policy, policy_at
+from keras_attention.ops.ids import checked_ids, rows_of_ids
 from keras_attention.ops.lookup import config_of, get_by_name
 from keras_attention.ops.masks import padding_mask
 from keras_attention.ops.random import split_seed
-from keras_attention.ops.saving import check_keras_file, load_seeds, made_of_arguments, save_seeds
-from keras_attention.ops.shapes import check_positive_integer, check_rate, check_seed
+from keras_attention.ops.saving import SeededModel, made_of_arguments
+from keras_attention.ops.shapes import check_exact_rank, check_positive_integer, check_rate, check_seed
 from keras_attention.tokens import PAD
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 @made_of_arguments
-class HierarchicalClassifier(keras.Model):
+class HierarchicalClassifier(SeededModel):
     """Reads words to sentences and sentences to a document, with attention at every level, and names its class.
 
         vectors  = dropout(embedding(ids))                                      (B, L, W, D)
@@ -55,14 +56,16 @@ class HierarchicalClassifier(keras.Model):
         name, trainable: As in `keras.Model`.
 
     Call arguments:
-        inputs: int32 ids of shape `(B, L, W)`, with one axis for each level, padded with 0 in any place.
+        inputs: int32 ids of shape `(B, L, W)`, with one axis for each level, padded with 0 in any place. Inside a graph,
+            where values are not known, a document with an id that is none has logits of NaN.
         training: Boolean, whether dropout is active.
 
     Returns:
         Float32 logits of shape `(B, num_classes)`.
 
     Raises:
-        ValueError: If a size is not positive, or a name is unknown.
+        ValueError: If a size is not positive, a name is unknown, a document has another number of axes, or values are known
+            and an id is not a whole number in [0, V).
         TypeError: If what should be a layer, a score or the like is none.
 
     Example:
@@ -142,7 +145,7 @@ class HierarchicalClassifier(keras.Model):
         # === Functional graph ===
 
         ids = keras.Input((None,) * len(levels), dtype="int32", name="ids")
-        vectors = word_dropout(embedding(ids))
+        vectors = word_dropout(rows_of_ids(embedding, ids, config["vocabulary_size"]))
         document = attention(vectors, mask=padding_mask(ids, PAD))
         logits = output(document_dropout(document))
         super().__init__(ids, logits, name=name, trainable=trainable)
@@ -154,6 +157,22 @@ class HierarchicalClassifier(keras.Model):
         self.attention = attention
         self.output_layer = output
 
+    def call(self, inputs, training=None, mask=None):
+        return super().call(self._documents(inputs), training=training, mask=mask)
+
+    def compute_output_spec(self, inputs, training=None, mask=None):
+        return super().compute_output_spec(self._documents(inputs), training, mask)
+
+    def _documents(self, inputs):
+        """The ids, in the structure in which Keras hands them over, after checking their axes and values."""
+
+        def checked(ids):
+            # Keras drops a last axis of one, and counts no axes of a symbolic tensor.
+            check_exact_rank("inputs", ids.shape, 1 + len(self.config["levels"]), axes_of(self.config["levels"]))
+            return checked_ids("inputs", ids, self.vocabulary_size)
+
+        return keras.tree.map_structure(checked, inputs)
+
     def compute_mask(self, inputs, previous_mask=None):
         """None: a document has one row of logits."""
         return None
@@ -162,8 +181,9 @@ class HierarchicalClassifier(keras.Model):
 
     def classify(self, ids):
         """Logits `(B, num_classes)` and the weights of each level in float32, as a function of tensors."""
+        vectors = rows_of_ids(self.embedding, checked_ids("ids", ids, self.vocabulary_size), self.vocabulary_size)
         document, weights = self.attention(
-            self.embedding(ids), mask=padding_mask(ids, PAD), return_attention_scores=True, training=False
+            vectors, mask=padding_mask(ids, PAD), return_attention_scores=True, training=False
         )
         return self.output_layer(document), {level: ops.cast(each, "float32") for level, each in weights.items()}
 
@@ -203,18 +223,7 @@ class HierarchicalClassifier(keras.Model):
         ids = keras.KerasTensor((None,) * (1 + len(self.config["levels"])), dtype="int32", name="ids")
         return {"serving_default": (classify, {"ids": ids}, [vocabulary_check("ids", self.config["vocabulary_size"])])}
 
-    # === Files ===
-
-    def save(self, filepath, overwrite=True, zipped=None, **kwargs):
-        check_keras_file(filepath)
-        super().save(filepath, overwrite, zipped, **kwargs)
-
-    def save_own_variables(self, store):
-        super().save_own_variables(store)
-        save_seeds(self, store)
-
-    def load_own_variables(self, store):
-        super().load_own_variables(load_seeds(self, store))
+    # === Config ===
 
     def get_config(self):
         return config_of_model(self, encoder=self.attention.encoders, alignment=self.attention.alignment)
@@ -224,13 +233,17 @@ class HierarchicalClassifier(keras.Model):
         return cls(**config)
 
 
+def axes_of(levels):
+    """The axes of documents in words: `(B, sentences, words)`."""
+    return f"(B, {', '.join(f'{level}s' for level in reversed(levels))})"
+
+
 def check_documents(ids, levels, vocabulary_size):
     """`ids` as an int32 array with one axis for each level after the batch, after checking type and range."""
     ids = ops.convert_to_numpy(ids)
     if ids.ndim != 1 + len(levels) or (ids.size and not np.issubdtype(ids.dtype, np.integer)):
-        axes = ", ".join(f"{level}s" for level in reversed(levels))
         raise ValueError(
-            f"The inputs must be integer ids of shape (B, {axes}), padded with 0. Received shape {ids.shape} and dtype "
+            f"The inputs must be integer ids of shape {axes_of(levels)}, padded with 0. Received shape {ids.shape} and dtype "
             f"{ids.dtype}. Wrap a single document in a list, `[ids]`, and cast ids of another type to int32."
         )
     if ids.size and (ids.min() < 0 or ids.max() >= vocabulary_size):

@@ -14,6 +14,7 @@ from keras_attention.layers.attention_layer import check_stepwise
 from keras_attention.models.config import config_of_model
 from keras_attention.models.sequence_model import SequenceModel, check_ids, shift_real_right, take_input
 from keras_attention.ops.dtype_policies import default_policy, policy_at
+from keras_attention.ops.ids import checked_ids
 from keras_attention.ops.lookup import config_of, copy_of
 from keras_attention.ops.masks import padding_mask
 from keras_attention.ops.random import split_seed
@@ -181,6 +182,13 @@ class Transformer(SequenceModel):
             )
 
     # === Forward ===
+
+    def call(self, inputs, training=None, mask=None):
+        # Keras casts floats to the integers of the `Input`, by which a fraction would be another id.
+        if isinstance(inputs, dict):
+            ids = {name: checked_ids(name, inputs[name], size) for name, size in self.vocabulary_sizes.items()}
+            inputs = {**inputs, **ids}
+        return super().call(inputs, training=training, mask=mask)
 
     def encode(self, source):
         """The encoded source `(B, S, D)` of integer ids `(B, S)`."""

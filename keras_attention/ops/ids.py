@@ -5,6 +5,7 @@ import numpy as np
 from keras import ops
 
 from keras_attention.ops.known_values import known_values
+from keras_attention.ops.shapes import check_not_ragged
 
 # Floats below these powers of two are whole numbers apart: 300 and 301 are one number in bfloat16.
 EXACT_BITS = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}
@@ -38,6 +39,15 @@ def check_ids(name, ids, count):
         )
 
 
+def checked_ids(name, ids, count):
+    """`ids` after `check_ids`; floats as int32, before Keras casts them to a type in which other ids come out."""
+    check_not_ragged(**{name: ids})
+    check_ids(name, ids, count)
+    is_symbolic = isinstance(ids, keras.KerasTensor)  # its values come later, by the same way
+    is_float = hasattr(ids, "dtype") and keras.backend.is_float_dtype(ids.dtype)
+    return as_ids(ids, count) if is_float and not is_symbolic else ids
+
+
 def limit(dtype, count):
     """How many of `count` ids a type can tell apart."""
     return min(count, 2 ** EXACT_BITS[dtype]) if dtype in EXACT_BITS else count
@@ -52,3 +62,16 @@ def as_ids(ids, count):
     if dtype in EXACT_BITS:
         good = ops.logical_and(good, ops.equal(ids, ops.floor(ids)))
     return ops.where(good, ops.cast(ids, "int32"), BAD)
+
+
+def rows_of_ids(table, ids, count, scale=1.0):
+    """`scale · table(ids)` of shape `(..., D)`, a row of NaN for every id that `check_ids` refuses.
+
+    Args:
+        table: Function of int32 ids in [0, count), such as an `Embedding`, that returns their rows.
+    """
+    ids = as_ids(ids, count)
+    is_known = ids >= 0
+    rows = table(ops.where(is_known, ids, 0))
+    factors = ops.where(is_known, scale, float("nan"))
+    return rows * ops.cast(factors, rows.dtype)[..., None]

@@ -8,6 +8,21 @@ import numpy as np
 SEEDS = "seeds"  # in the file, beside the numbers of the weights
 
 
+class SeededModel(keras.Model):
+    """Base class of all models: a `.keras` file holds the states of their random numbers, and `.h5` is refused at saving."""
+
+    def save(self, filepath, overwrite=True, zipped=None, **kwargs):
+        check_keras_file(filepath)
+        super().save(filepath, overwrite, zipped, **kwargs)
+
+    def save_own_variables(self, store):
+        super().save_own_variables(store)
+        save_seeds(self, store)
+
+    def load_own_variables(self, store):
+        super().load_own_variables(load_seeds(self, store))
+
+
 def check_keras_file(filepath):
     """Raises for a whole model in the older format of Keras 2, from which it could not be loaded."""
     if str(filepath).endswith((".h5", ".hdf5")):

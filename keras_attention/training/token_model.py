@@ -5,11 +5,11 @@ import inspect
 import keras
 from keras import ops
 
-from keras_attention.ops.saving import check_keras_file, load_seeds, save_seeds
+from keras_attention.ops.saving import SeededModel
 from keras_attention.training.token_means import TokenMean, over_replicas, wrapped
 
 
-class TokenModel(keras.Model):
+class TokenModel(SeededModel):
     """Base class of the models that Keras trains on one label, and one loss, for each token.
 
     - The loss of a batch is the mean over its real tokens, on whichever replica of a `MirroredStrategy` they are; the loss
@@ -21,7 +21,6 @@ class TokenModel(keras.Model):
     - Boolean inputs can be shared among replicas, if they are arrays or a `tf.data.Dataset`. (Keras averages a batch over the
       replicas to learn its shapes, and nothing averages booleans.)
     - On torch `jit_compile=True` is refused.
-    - Its `.keras` file holds the states of its random numbers, and an `.h5` file, which could not be loaded, is refused.
     """
 
     # === Compiling ===
@@ -39,19 +38,6 @@ class TokenModel(keras.Model):
     def wrapped_loss(self, loss):
         """The losses of `compile` as they are used: on one device as they are."""
         return loss if number_of_replicas(self) == 1 else wrapped(loss, TokenMean)
-
-    # === Files ===
-
-    def save(self, filepath, overwrite=True, zipped=None, **kwargs):
-        check_keras_file(filepath)
-        super().save(filepath, overwrite, zipped, **kwargs)
-
-    def save_own_variables(self, store):
-        super().save_own_variables(store)
-        save_seeds(self, store)
-
-    def load_own_variables(self, store):
-        super().load_own_variables(load_seeds(self, store))
 
     # === A step ===
 

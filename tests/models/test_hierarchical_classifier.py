@@ -226,3 +226,35 @@ def test_bad_arguments(options, error, message):
 def test_ids_that_are_no_documents(ids, message):
     with pytest.raises(ValueError, match=message):
         shared("none").attention_weights(ids)
+
+
+def with_id(wrong, dtype="int32"):
+    ids = IDS.astype(dtype)
+    ids[1, 0, 2] = wrong
+    return ids
+
+
+@pytest.mark.parametrize(("wrong", "dtype"), [(-1, "int32"), (V, "int32"), (2.5, "float32")])
+def test_known_ids_that_are_none_are_an_error_of_a_call_and_of_classify(wrong, dtype):
+    ids = ops.convert_to_tensor(with_id(wrong, dtype))
+    for call in (shared("none"), shared("none").classify):
+        with pytest.raises(
+            ValueError, match=rf"must be whole numbers in \[0, 29\).*Received {wrong} among {dtype} ids"
+        ):
+            call(ids)
+
+
+@pytest.mark.skipif(keras.backend.backend() == "torch", reason="torch computes eagerly, where such ids are an error")
+@pytest.mark.parametrize(("wrong", "dtype"), [(-1, "int32"), (V, "int32"), (2.5, "float32")])
+def test_inside_a_graph_a_document_with_an_id_that_is_none_has_logits_of_nan_and_the_others_their_own(wrong, dtype):
+    logits = shared("none").predict(with_id(wrong, dtype), verbose=0)
+    np.testing.assert_array_equal(np.isnan(logits).all(axis=-1), [False, True, False, False, False])
+    others = [0, 2, 3, 4]
+    close(logits[others], to_numpy(shared("none")(IDS))[others])
+
+
+@pytest.mark.parametrize("sizes", [(L,), (L, W, 2), (L, W, 1)], ids=["less", "more", "more_of_size_one"])
+def test_another_number_of_axes_is_refused_eagerly_and_symbolically(sizes):
+    for ids in (np.zeros((B, *sizes), "int32"), keras.Input(sizes, dtype="int32")):
+        with pytest.raises(ValueError, match=r"`inputs` must have 3 axes, `\(B, sentences, words\)`. Received shape"):
+            shared("none")(ids)

@@ -271,6 +271,22 @@ def test_empty_sources_are_answered_and_finite(transformers):
     np.testing.assert_allclose(logits_of(model, empty, TARGET), logits_of(model, padding, TARGET), atol=1e-6)
 
 
+def test_a_fraction_is_no_id(transformers):
+    model, source = transformers["as_in_the_paper"], SOURCE.astype("float32")
+    np.testing.assert_allclose(logits_of(model, source, TARGET), logits_of(model, SOURCE, TARGET), atol=1e-6)
+    source[0, 0] += 0.5
+    with pytest.raises(ValueError, match=r"`source` must be whole numbers in \[0, 19\)"):
+        model({"source": source, "target": TARGET})
+
+
+@pytest.mark.skipif(keras.backend.backend() == "torch", reason="torch computes eagerly, where a fraction is an error")
+def test_inside_a_graph_a_fraction_gets_nan(transformers):
+    source = SOURCE.astype("float32")
+    source[0, 0] += 0.5
+    logits = transformers["as_in_the_paper"].predict({"source": source, "target": TARGET}, verbose=0)
+    assert np.isnan(logits).all(axis=(1, 2)).tolist() == [True] + [False] * (len(SOURCE) - 1)
+
+
 @pytest.mark.parametrize(
     "call, message",
     [

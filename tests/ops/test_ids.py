@@ -4,7 +4,7 @@ import pytest
 from keras import ops
 from reference.arrays import to_numpy
 
-from keras_attention.ops.ids import as_ids, check_ids
+from keras_attention.ops.ids import as_ids, check_ids, rows_of_ids
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32", "float32", "bfloat16"])
@@ -31,3 +31,12 @@ def test_a_half_float_tells_no_ids_apart_from_256_on():
 def test_an_id_of_more_than_32_bits_is_not_cut_to_another():
     with pytest.raises(ValueError, match=r"Received 4294967301 among int64 ids of shape \(1,\)"):
         check_ids("inputs", np.array([2**32 + 5]), 7)
+
+
+def test_the_rows_of_a_table_are_scaled_and_nan_for_what_is_no_id():
+    rows = to_numpy(
+        rows_of_ids(
+            lambda ids: ops.take(ops.array([[2.0], [3.0], [5.0]]), ids, axis=0), ops.array([2, 3, -1, 0]), 3, 7.0
+        )
+    )
+    np.testing.assert_array_equal(rows, [[35.0], [np.nan], [np.nan], [14.0]])
