@@ -352,7 +352,7 @@ def log_products(probabilities):
 
 def test_served_answers_are_those_of_generate():
     model = shared("gru")
-    (point, inputs), (score, _) = model.serving_signatures().values()
+    (point, inputs, _), (score, *_) = model.serving_signatures().values()
     assert list(inputs) == ["points", "lengths"]
     points, lengths = junk_in_padding(), ops.convert_to_tensor(np.array(LENGTHS, "int32"))
     outputs = point(points, lengths)
@@ -367,7 +367,7 @@ def test_served_answers_are_those_of_generate():
 
 def test_the_two_best_answers_are_served_with_their_probabilities():
     model, search = shared("permutation"), BeamSearch(beam_width=3, length_penalty=0.0, num_results=2)
-    point, _ = model.serving_signatures(max_length=T, sampler=search)["point"]
+    point, *_ = model.serving_signatures(max_length=T, sampler=search)["point"]
     outputs = point(junk_in_padding(), ops.convert_to_tensor(np.array(LENGTHS, "int32")))
     expected = to_numpy(model.search(tensors(SOURCE), T, search))
     np.testing.assert_array_equal(to_numpy(outputs["indices"]), expected[0])
