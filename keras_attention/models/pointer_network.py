@@ -217,7 +217,7 @@ class PointerNetwork(SequenceModel):
         inputs = ops.matmul(ops.cast(chosen, state["elements"].dtype), state["elements"])  # (B, T, D)
         hidden, recurrent = self.decoder(inputs, state["recurrent"])
         pointed = ops.cast(pointed, "int32")
-        counts = state["counts"][:, None] + ops.cumsum(pointed, axis=1)
+        counts = ops.cumsum(ops.concatenate([state["counts"][:, None], pointed], axis=1), axis=1)[:, 1:]
         allowed = self.choices(state["mask"][:, None], counts, target)  # (B, T, S + 1)
         logits = self.pointer(self.hidden_dropout(hidden), state["memory"], attention_mask=allowed)
         logits = ops.where(allowed, logits, LOWEST)  # whatever the pointer says for "never" in float16

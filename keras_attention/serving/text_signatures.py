@@ -5,6 +5,8 @@ import tensorflow as tf
 from keras_attention.serving.rows import CHARACTERS_OF_AN_ID, answer_rows, checked_inputs
 from keras_attention.tokens import END, PAD
 
+BYTES_OF_A_CHARACTER = 4  # at most, in UTF-8
+
 
 def text_signatures(endpoints, source_argument, source_tokenizer, target_tokenizer, limits):
     """The signatures on text around those on ids: `serving_default`, and `score` and `align` where their ids exist.
@@ -31,10 +33,13 @@ def text_signatures(endpoints, source_argument, source_tokenizer, target_tokeniz
         """`["ab", ""]` -> `[[4, 5, 2], [2, 0, 0]]`, as the model answers (2 = end)"""
         ids = target_tokenizer.tokenize(texts)
         ends = tf.fill([ids.nrows(), 1], tf.constant(END, ids.dtype))
-        return tf.concat([ids, ends], axis=1).to_tensor(default_value=PAD)  # (B, T)
+        ids = tf.concat([ids, ends], axis=1)  # (B, None)
+        return ids[:, : longest_target and longest_target + 1].to_tensor(
+            default_value=PAD
+        )  # (B, T), too long by one at most
 
     def is_too_long(source, target):
-        return tf.strings.length(target, "UTF8_CHAR") > longest_target * CHARACTERS_OF_AN_ID
+        return target != first_characters(target, longest_target * CHARACTERS_OF_AN_ID)
 
     def pair_ids(texts):
         return {"source": source_ids(texts["source"]), "target": target_ids(texts["target"])}
@@ -58,7 +63,7 @@ def text_signatures(endpoints, source_argument, source_tokenizer, target_tokeniz
         return {
             **endpoints["align_ids"](ids),
             "source_tokens": visible_tokens(ids["source"], source_tokenizer),
-            "target_tokens": visible_tokens(ids["target"], target_tokenizer),
+            "target_tokens": visible_tokens(ids["target"][:, :longest_target], target_tokenizer),
         }
 
     checks = []
@@ -74,8 +79,12 @@ def text_signatures(endpoints, source_argument, source_tokenizer, target_tokeniz
 
 
 def first_characters(texts, number):
-    """The first `number` characters of each text; `None` for all."""
-    return texts if number is None else tf.strings.substr(texts, 0, number, unit="UTF8_CHAR")
+    """The first `number` characters of each text, in so many bytes as these can have; `None` for all."""
+    if number is None:
+        return texts
+    # Bytes that are not UTF-8 may be no character at all to TensorFlow, however many they are.
+    texts = tf.strings.substr(texts, 0, number * BYTES_OF_A_CHARACTER)
+    return tf.strings.substr(texts, 0, number, unit="UTF8_CHAR")
 
 
 def detokenized(tokens, tokenizer):

@@ -103,6 +103,30 @@ def test_what_no_id_can_need_is_not_even_tokenised():
     assert signatures["score"](source=["é" * 1001], target=["b"])["source"] == [[96]]
 
 
+class MeasuringBytes(tf.Module):
+    def tokenize(self, texts):
+        return tf.RaggedTensor.from_tensor(tf.strings.length(texts)[:, None])
+
+
+def test_bytes_that_are_no_characters_are_limited_too():
+    signatures = around({"first": given, "score_ids": given}, MeasuringBytes(), {"ids": (3,), "target": (2,)})
+    outputs = signatures["score"](source=[b"\x80" * 5003, "😀" * 101], target=["a", b"\x80" * 257])
+    assert outputs["error"] == [b"", b"`target` must have at most 64 characters. Send a shorter one."]
+    assert outputs["source"][0] == [4 * 96]
+    assert signatures["score"](source=["😀" * 101], target=["😀" * 64]) == {
+        "source": [[4 * 96]],
+        "target": [[4 * 64, 2]],
+        "error": [b""],
+    }
+
+
+def test_a_target_that_is_too_long_lengthens_nothing_of_its_neighbours(pair_tokenizer):
+    signatures = around({"first": echo, "align_ids": given}, pair_tokenizer, {"ids": (7,), "target": (3,)})
+    outputs = signatures["align"](source=["a", "b"], target=["c", "abcdefg"])
+    assert outputs["target_tokens"][0] == [b"c", b"[END]", b""]
+    assert outputs["target"][1] == [4, 5, 6, 7]  # enough for the signature on ids to refuse it
+
+
 def test_only_what_exists_on_ids_exists_on_text(pair_tokenizer):
     assert set(around({"first": echo}, pair_tokenizer, {})) == {"serving_default"}
     assert set(around({"first": echo, "align_ids": given}, pair_tokenizer, {})) == {"serving_default", "align"}
