@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention.layers import TransformerEncoderBlock
+from keras_attention.layers.row_encoding import call_encoder
 from keras_attention.ops.lookup import config_of, from_config, get_by_name
 from keras_attention.ops.positions import order_real_first, places_real_first, reordered, right_padded
 from keras_attention.ops.random import split_seed
@@ -23,6 +24,15 @@ def get_encoder(encoder, hidden_dim, num_layers, dropout, seed, dtype):
         layers.supports_masking = True  # a `Sequential` says that it doesn't, and Keras warns of the mask it is given
         layers = [layers]
     return layers
+
+
+def encode_elements(layers, elements, mask):
+    """The memory `(B, S, E)` that the layers of an encoder, one after the other, make of `elements (B, S, D)`."""
+    memory = elements
+    for layer in layers:
+        memory = call_encoder(layer, memory, mask, training=None)
+    check_memory(memory, elements)
+    return memory
 
 
 def check_memory(memory, elements):
@@ -109,7 +119,7 @@ class RealInPlace(RealFirst):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class Recurrence(keras.layers.Layer):
-    """A recurrent layer over any number of steps; Keras' own cannot run over none.
+    """A recurrent layer over any number of steps and rows; Keras' own cannot run over none.
 
     `inputs (B, T, D)`, list of states `(B, U)` -> outputs `(B, T, U)`, list of the states after the last step. The states
     of stacked cells are one list, too.
@@ -125,6 +135,9 @@ class Recurrence(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs, states):
+        return on_a_row(self._run, inputs, states)
+
+    def _run(self, inputs, states):
         B, T, D = ops.shape(inputs)
         if not isinstance(T, int) or T == 0:
             longer = ops.concatenate([inputs, ops.zeros((B, 1, D), inputs.dtype)], axis=1)
@@ -146,3 +159,14 @@ class Recurrence(keras.layers.Layer):
 def pack(sizes, states):
     """The iterator `states` in the structure of `sizes`, in plain lists: JAX takes none of those that Keras tracks."""
     return [pack(each, states) for each in sizes] if isinstance(sizes, list | tuple) else next(states)
+
+
+def on_a_row(function, *inputs):
+    """`function(*inputs)` of nests of tensors, batch first; with no row its answer for one of zeros, without that row.
+
+    Keras' recurrent cells fail on TensorFlow where it is known that there is no row.
+    """
+    if keras.tree.flatten(inputs)[0].shape[0] != 0:
+        return function(*inputs)
+    row = keras.tree.map_structure(lambda tensor: ops.zeros((1, *ops.shape(tensor)[1:]), tensor.dtype), inputs)
+    return keras.tree.map_structure(lambda tensor: tensor[:0], function(*row))

@@ -1,6 +1,6 @@
 """The Pointer Network: from a source of any length to a sequence of its positions."""
 
-import inspect
+import functools
 
 import keras
 from keras import ops
@@ -10,7 +10,15 @@ from keras_attention.decoding import constraints
 from keras_attention.layers import Pointer
 from keras_attention.layers.pointer import check_clipping, get_glimpse
 from keras_attention.models.config import config_of_model
-from keras_attention.models.encoders import RealFirst, RealInPlace, Recurrence, check_memory, get_decoder, get_encoder
+from keras_attention.models.encoders import (
+    RealFirst,
+    RealInPlace,
+    Recurrence,
+    encode_elements,
+    get_decoder,
+    get_encoder,
+    on_a_row,
+)
 from keras_attention.models.pointer_targets import Choices, TargetPadding, real_targets
 from keras_attention.models.points import check_indices, check_points, served_checks
 from keras_attention.models.sequence_model import SequenceModel, shift_right
@@ -20,7 +28,7 @@ from keras_attention.ops.masks import check_mask_types
 from keras_attention.ops.random import split_seed
 from keras_attention.ops.saving import made_of_arguments
 from keras_attention.ops.shapes import check_positive_integer, check_rate, check_seed
-from keras_attention.ops.softmax import LOWEST, at_least_float32
+from keras_attention.ops.softmax import LOWEST, at_least_float32, masked_softmax
 from keras_attention.tokens import PAD
 
 
@@ -46,7 +54,8 @@ class PointerNetwork(SequenceModel):
         feature_dim: Integer F, features of a source position; 2 for points in the plane.
         encoder: "lstm"; "transformer", whose pre-LN blocks know no positions, so that the order of the source is no
             information; or a layer `(B, S, D)` -> `(B, S, E)`, such as `Bidirectional(LSTM(64, return_sequences=True))`.
-            It reads the real positions of a source side by side, then zeros, and gets their mask if its call takes `mask`.
+            A layer reads the real positions of a source side by side, then zeros, and gets their mask if its call takes
+            `mask`.
         decoder: "lstm", "gru", or a recurrent Keras layer with `return_sequences=True, return_state=True`.
         hidden_dim: Integer D, width of embedding, encoder and decoder; with "transformer" a multiple of 8, its heads.
         num_layers: Integer, layers of the encoder, where it is a name.
@@ -148,7 +157,9 @@ class PointerNetwork(SequenceModel):
             keras.layers.Dropout(dropout, seed=seed, dtype=dtype, name=name)
             for name, seed in (("element_dropout", element_seed), ("hidden_dropout", decoder_seed))
         )
-        self.real_first, self.real_in_place = RealFirst(name="real_first"), RealInPlace(name="real_in_place")
+        self.real_first = self.real_in_place = None
+        if not isinstance(encoder, str):  # those made by name pass padding over by its mask, wherever it stands
+            self.real_first, self.real_in_place = RealFirst(name="real_first"), RealInPlace(name="real_in_place")
         self.encoder = get_encoder(
             encoder, hidden_dim, self.config["num_layers"], dropout, seed=encoder_seed, dtype=dtype
         )
@@ -171,28 +182,25 @@ class PointerNetwork(SequenceModel):
     def call(self, inputs, training=None, mask=None):
         # Keras casts what comes to the type of the `Input`, by which an additive mask would be inverted.
         check_mask_types(source_mask=inputs.get("source_mask"))
-        if inputs["source"].shape[0] != 0:
-            return super().call(inputs, training=training, mask=mask)
-        # Keras' recurrent cells fail on TensorFlow where there is no row; two of zeros take part and are left out again.
-        rows = {name: ops.zeros((2, *tensor.shape[1:]), tensor.dtype) for name, tensor in inputs.items()}
-        return super().call(rows, training=training)[:0]
+        return on_a_row(functools.partial(super().call, training=training, mask=mask), inputs)
 
     def encode(self, source):
         """The memory `(B, S + 1, E)` of `{"source": (B, S, F), "source_mask": (B, S)}`; position 0 is the end."""
         return self._encode(source)[1]
 
     def _encode(self, source):
+        return on_a_row(self._encode_rows, source)
+
+    def _encode_rows(self, source):
         """The elements `(B, S + 1, D)`, their memory `(B, S + 1, E)` and their mask `(B, S + 1)`."""
         mask = source["source_mask"]
         points = ops.where(mask[..., None], source["source"], 0.0)  # NaN in padding must not reach a gradient
         elements = self.element_dropout(self.outside(self.embedding(points)))
         mask = ops.pad(mask, ((0, 0), (1, 0)), constant_values=True)
         elements = ops.where(mask[..., None], elements, 0)  # padding embeds to the bias, which is no nothing
-        memory, real = self.real_first(elements, mask)
-        for layer in self.encoder:
-            takes_mask = "mask" in inspect.signature(layer.call).parameters
-            memory = layer(memory, **({"mask": real} if takes_mask else {}))
-        check_memory(memory, elements)
+        if self.real_first is None:
+            return elements, encode_elements(self.encoder, elements, mask), mask
+        memory = encode_elements(self.encoder, *self.real_first(elements, mask))
         return elements, self.real_in_place(memory, mask), mask
 
     def initial_state(self, source, max_length=None):
@@ -216,12 +224,12 @@ class PointerNetwork(SequenceModel):
         chosen = ops.concatenate([ops.equal(target[..., None], 0), pointed], axis=-1)  # (B, T, S + 1)
         inputs = ops.matmul(ops.cast(chosen, state["elements"].dtype), state["elements"])  # (B, T, D)
         hidden, recurrent = self.decoder(inputs, state["recurrent"])
-        pointed = ops.cast(pointed, "int32")
-        counts = ops.cumsum(ops.concatenate([state["counts"][:, None], pointed], axis=1), axis=1)[:, 1:]
-        allowed = self.choices(state["mask"][:, None], counts, target)  # (B, T, S + 1)
+        counts = ops.concatenate([state["counts"][:, None], ops.cast(pointed, "int32")], axis=1)
+        counts = ops.cumsum(counts, axis=1)  # (B, T + 1, S), before the first index and after each
+        allowed = self.choices(state["mask"][:, None], counts[:, 1:], target)  # (B, T, S + 1)
         logits = self.pointer(self.hidden_dropout(hidden), state["memory"], attention_mask=allowed)
         logits = ops.where(allowed, logits, LOWEST)  # whatever the pointer says for "never" in float16
-        return logits, {**state, "counts": state["counts"] + ops.sum(pointed, axis=1), "recurrent": recurrent}
+        return logits, {**state, "counts": counts[:, -1], "recurrent": recurrent}
 
     def decode_step(self, tokens, state):
         """Logits `(B, S + 1)` after the indices `tokens (B,)`, and the next state."""
@@ -230,7 +238,7 @@ class PointerNetwork(SequenceModel):
 
     def align(self, source, target):
         """`alignment` as a function of tensors, to be called inside a graph: the probabilities `(B, T, S + 1)`."""
-        probabilities = ops.softmax(self(self.teacher_forcing(source, target), training=False), axis=-1)
+        probabilities = masked_softmax(self(self.teacher_forcing(source, target), training=False))
         return ops.where(self.target_mask(target)[..., None], probabilities, 0.0)
 
     def teacher_forcing(self, source, target):

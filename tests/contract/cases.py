@@ -46,7 +46,6 @@ class Case:
         without_gradient: The arguments that get no gradient, because a hard choice lets none through, and the weights, by
             a part of their path, that get none from the output.
         output_type: Type of the output where it is not the compute type.
-        may_be_empty: The axes whose size may be zero.
         right_padded: The axes whose padding stands on the right by definition: behind the end of a pointer's answer.
         learning: Options of a call that has gradients: in training where inference takes the mode.
         variant: Tells two lines of one class apart.
@@ -64,7 +63,6 @@ class Case:
     is_context: bool = False
     without_gradient: tuple = ()
     output_type: str | None = None
-    may_be_empty: str = "BTS"
     right_padded: str = ""
     learning: dict = dataclasses.field(default_factory=dict)
     variant: str = ""
@@ -201,7 +199,6 @@ _POINTER_NETWORK = {
     "causal": ("target",),
     "output_type": "float32",
     "right_padded": "T",
-    "may_be_empty": "TS",  # on TensorFlow Keras' LSTM fails on an empty batch; `generate` does not
 }
 # As its config, of which every call of `make` gets a layer of its own.
 _GLIMPSE = keras.saving.serialize_keras_object(layers.SoftAttention("concat"))

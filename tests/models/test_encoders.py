@@ -47,6 +47,14 @@ def test_a_recurrence_may_run_over_no_steps():
     assert tuple(outputs.shape) == (B, 0, U) and len(last) == 2
 
 
+@pytest.mark.parametrize("name", DECODERS)
+def test_a_recurrence_may_run_over_no_rows(name):
+    recurrence, states = recurrence_and_states(name)
+    outputs, last = recurrence(ops.zeros((0, T, D)), [state[:0] for state in states])
+    assert tuple(outputs.shape) == (0, T, U)
+    assert [tuple(state.shape) for state in last] == [(0, state.shape[1]) for state in states]
+
+
 def test_a_recurrence_computes_in_the_type_of_its_layer():
     layer = keras.layers.GRU(U, dtype="mixed_bfloat16", **RECURRENT)
     outputs, states = Recurrence(layer)(normal(B, T, D), [normal(B, U)])

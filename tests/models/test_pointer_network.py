@@ -153,7 +153,7 @@ def test_without_positions_the_order_of_the_source_is_no_information():
     close(logits_of(model, permuted)[..., place], logits_of(model))
 
 
-@pytest.mark.parametrize("sizes", [(B, 0, T), (B, S, 0), (1, S, 0)])
+@pytest.mark.parametrize("sizes", [(B, 0, T), (B, S, 0), (1, S, 0), (1, 0, T), (0, 0, T)])
 def test_sources_and_targets_may_be_empty(sizes, model):
     B, S, T = sizes
     inputs = {"source": POINTS[:B, :S], "source_mask": MASK[:B, :S], "target": TARGET[:B, :T] * (S > 0)}

@@ -135,6 +135,14 @@ def test_batches_and_sources_may_be_empty():
     assert model.generate(POINTS[:, :0]).tolist() == [[0]] * B
 
 
+@pytest.mark.parametrize("search", ["greedy", "beam", "sample"])
+def test_a_search_without_a_source_has_no_answer(search):
+    source = tensors({name: array[:0] for name, array in SOURCE.items()})
+    indices, scores = shared("gru").search(source, T, search)
+    assert tuple(indices.shape) == (0, T) and tuple(scores.shape) == (0,)
+    assert tuple(shared("gru").encode(source).shape) == (0, S + 1, 11)
+
+
 def test_the_shortest_answers_are_written():
     model = shared("permutation")
     indices, _ = model.search(tensors(model.check_source([[], POINTS[0, :1]])), 2)
@@ -322,6 +330,12 @@ def test_targets_may_be_empty():
     model = shared("permutation")
     assert model.log_probability({**SOURCE, "target": [[]] * B}).tolist() == [0.0] * B
     assert model.alignment({**SOURCE, "target": [[]] * B}).shape == (B, 0, S + 1)
+
+
+def test_without_points_the_end_has_the_whole_probability():
+    inputs = {"source": POINTS[:1, :0], "target": [[0]]}
+    assert shared("lstm").alignment({**inputs, "target": [[0, 0]]}).tolist() == [[[1.0], [0.0]]]
+    assert shared("lstm").log_probability(inputs).tolist() == [0.0]
 
 
 @pytest.mark.parametrize(
