@@ -80,6 +80,8 @@ def test_a_line_and_a_file_that_would_fill_the_memory_are_refused(write, monkeyp
     path = write("train.de.gz", "gut\n" * 100_000)
     with pytest.raises(ValueError, match=r"train\.de\.gz must not grow to more than 200 times its \d+ bytes"):
         list(read_lines(path))
+    with pytest.raises(ValueError, match=r"must not grow to more than 200 times"):
+        list(read_lines(write("empty.de.gz", "\n" * 100_000)))
     assert len(list(read_lines(write("train.de", "gut\n" * 1000)))) == 1000
 
 
