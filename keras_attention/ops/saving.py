@@ -9,7 +9,12 @@ SEEDS = "seeds"  # in the file, beside the numbers of the weights
 
 
 class SeededModel(keras.Model):
-    """Base class of all models: a `.keras` file holds the states of their random numbers, and `.h5` is refused at saving."""
+    """Base class of all models: a `.keras` file holds the states of their random numbers, and `save` refuses `.h5`.
+
+    `keras.saving.save_model(model, "model.h5")` writes such a file all the same: it does not ask the model. The file loads by
+    `keras.saving.load_model("model.h5", custom_objects={"Transformer": Transformer}, compile=False)` with the model's class,
+    and its random numbers start anew.
+    """
 
     def save(self, filepath, overwrite=True, zipped=None, **kwargs):
         check_keras_file(filepath)
@@ -24,11 +29,12 @@ class SeededModel(keras.Model):
 
 
 def check_keras_file(filepath):
-    """Raises for a whole model in the older format of Keras 2, from which it could not be loaded."""
+    """Raises for a whole model in the older format of Keras 2, from which it does not come back as it was."""
     if str(filepath).endswith((".h5", ".hdf5")):
         raise ValueError(
-            f"A whole model is saved as a `.keras` file: an HDF5 file of it cannot be loaded. Received: {filepath}. Save "
-            "`model.keras`, or the weights alone by `save_weights('model.weights.h5')`."
+            "A whole model is saved as a `.keras` file: an HDF5 file of it does not load by itself and lacks the states of its "
+            f"random numbers. Received: {filepath}. Save `model.keras`, or the weights alone by "
+            "`save_weights('model.weights.h5')`."
         )
 
 

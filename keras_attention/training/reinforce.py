@@ -97,6 +97,9 @@ class ReinforceModel(TokenModel):
 
     In the paper loss is -r, baseline is b, and `gradient of log p` is the characteristic eligibility.
 
+    `ReinforceModel.from_config(model.get_config())` is a copy with fresh weights. `keras.models.clone_model(model)` is one of
+    the graph alone: a `keras.Model` without baseline and samples, whose choices do not learn.
+
     Args:
         inputs, outputs: Symbolic tensors, as of `keras.Model`. A model written as a subclass takes part as a layer:
             `ReinforceModel(inputs, my_model(inputs))`.

@@ -149,8 +149,9 @@ def check_jit_compile(arguments):
     """Raises on torch for what its compiler makes of these models: an error inside it, or a wait of minutes."""
     if keras.backend.backend() == "torch" and arguments.get("jit_compile") is True:
         raise ValueError(
-            "`torch.compile` cannot compile the training of this model. Received jit_compile=True on the torch backend. Leave "
-            "it out, or train on TensorFlow or JAX, which read the same weights."
+            "`torch.compile` takes minutes to compile the training of these models, where it does not fail. Received "
+            "jit_compile=True on the torch backend. Leave `jit_compile` out, or train on TensorFlow or JAX, which read the "
+            "same weights."
         )
 
 
