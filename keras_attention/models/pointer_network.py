@@ -19,8 +19,8 @@ from keras_attention.models.encoders import (
     get_encoder,
     on_a_row,
 )
-from keras_attention.models.pointer_targets import Choices, TargetPadding, real_targets
-from keras_attention.models.points import check_indices, check_points, served_checks
+from keras_attention.models.pointer_targets import Choices, TargetPadding, nan_after_no_position, real_targets
+from keras_attention.models.points import check_indices, check_points, check_targets, served_checks
 from keras_attention.models.sequence_model import SequenceModel, shift_right
 from keras_attention.ops.dtype_policies import default_policy, policy_at
 from keras_attention.ops.lookup import config_of
@@ -71,14 +71,16 @@ class PointerNetwork(SequenceModel):
     Call arguments:
         inputs: `{"source": (B, S, F), "source_mask": (B, S), "target": (B, T)}`: floats, booleans (True = a real position)
             and int32 indices, the wanted answer shifted right behind a start 0: `[0, 3, 1, 2]` for the labels
-            `[3, 1, 2, 0]`.
+            `[3, 1, 2, 0]`. Where values are not known, inside a graph, an index that is not in [0, S] makes the
+            logits NaN from its step on.
 
     Returns:
         Float32 logits of shape `(B, T, S + 1)`, the end first. They carry the mask of the target: its first position and
         all that are not 0.
 
     Raises:
-        ValueError: If a size is not positive, a name is unknown or a layer does not fit.
+        ValueError: If a size is not positive, a name is unknown, a layer does not fit, or values are known and an index of
+            the target is not in [0, S].
         TypeError: If what should be a layer, a score or the like is none.
 
     Example:
@@ -142,7 +144,7 @@ class PointerNetwork(SequenceModel):
         }
         target = keras.Input((None,), dtype="int32", name="target")
         logits, _ = self.decode(target, self.initial_state(source))
-        logits = self.target_padding(target, logits)
+        logits = self.target_padding(target, nan_after_no_position(logits, target, source["source_mask"]))
         super().__init__(inputs={**source, "target": target}, outputs=logits, name=name, trainable=trainable)
         self.dtype_policy = default_policy(dtype)  # `compile` reads it to scale the loss in float16
 
@@ -182,6 +184,7 @@ class PointerNetwork(SequenceModel):
     def call(self, inputs, training=None, mask=None):
         # Keras casts what comes to the type of the `Input`, by which an additive mask would be inverted.
         check_mask_types(source_mask=inputs.get("source_mask"))
+        check_targets(inputs)
         return on_a_row(functools.partial(super().call, training=training, mask=mask), inputs)
 
     def encode(self, source):
@@ -249,6 +252,10 @@ class PointerNetwork(SequenceModel):
 
     def logits_mask(self, target):
         return real_targets(target)
+
+    def check_labels(self, x, y=None, sample_weight=None):
+        check_targets(x)
+        super().check_labels(x, y, sample_weight)
 
     def number_of_classes(self, inputs):
         return 1 + inputs["source"].shape[1]

@@ -14,6 +14,17 @@ def real_targets(target):
     return ops.logical_or(is_first, ops.not_equal(target, PAD))
 
 
+def nan_after_no_position(logits, target, mask):
+    """Logits `(B, T, S + 1)`, NaN from the step on whose target `(B, T)` is not in [0, S], S that of `mask (B, S)`.
+
+    Such an index points at nothing, which the decoder would read as a zero vector.
+    """
+    S = ops.sum(ops.ones_like(mask, dtype="int32"), axis=-1, keepdims=True)  # (B, 1)
+    is_wrong = ops.logical_or(target < 0, target > S)
+    number_of_wrong = ops.cumsum(ops.cast(is_wrong, "int32"), axis=-1)  # (B, T)
+    return ops.where((number_of_wrong > 0)[..., None], float("nan"), logits)
+
+
 @keras.saving.register_keras_serializable(package="keras_attention")
 class Choices(keras.layers.Layer):
     """The constraint as a layer, within which `==` compares tensors, also while the functional graph is built."""

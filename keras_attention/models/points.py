@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_attention.checks import check_digits, shortened
 from keras_attention.models.sequence_model import integer_rows, lengths_of_rows, take_input
+from keras_attention.ops.known_values import known_values
 from keras_attention.ops.shapes import check_not_ragged
 from keras_attention.tokens import PAD
 
@@ -126,3 +127,22 @@ def check_indices(indices, mask):
                 f"{row}, whose source has {int(mask[row].sum())} of {S} positions that are real."
             )
     return indices.astype("int32")
+
+
+def check_targets(inputs):
+    """Raises if the values of `{"source_mask": (B, S), "target": (B, T)}` are known, and an index is not in [0, S].
+
+    An index of padding is none either, but its label already costs 1e30.
+    """
+    if not isinstance(inputs, dict) or not {"source_mask", "target"} <= set(inputs):
+        return
+    indices = known_values(inputs["target"])
+    if indices is None:
+        return
+    S = np.shape(inputs["source_mask"])[1]
+    wrong = ~((indices >= 0) & (indices <= S) & (indices == np.floor(indices)))
+    if wrong.any():
+        raise ValueError(
+            f"`target` must hold 0 or a position of the source, from 1 to {S}. Received {indices[wrong][0]} among indices of "
+            f"shape {indices.shape}. Count positions from 1."
+        )
