@@ -126,12 +126,19 @@ def read_json(path, kind):
 
 def load_json(path, kind):
     """The tokeniser in a file that `kind.save` wrote."""
-    try:
+    with written_by(path, kind):
         return kind.from_saved(read_json(path, kind))
+
+
+@contextlib.contextmanager
+def written_by(path, kind):
+    """Says of which file it is where it holds no tokeniser."""
+    try:
+        yield
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        reason = shortened(str(error), 400).removesuffix(".")
         raise ValueError(
-            f"{path} is not a file that `{kind.__name__}.save` wrote: {shortened(str(error), 400)}. Train and save a "
-            "tokeniser again."
+            f"{path} is not a file that `{kind.__name__}.save` wrote: {reason}. Train and save a tokeniser again."
         ) from error
 
 

@@ -13,7 +13,8 @@ import keras
 import tensorflow as tf
 import tensorflow_text
 
-from keras_attention.data.files import read_whole, write_whole
+from keras_attention.checks import shortened
+from keras_attention.data.files import read_whole, write_whole, written_by
 from keras_attention.data.text import SPECIAL_TOKENS, as_ids, as_texts, is_silent, strings
 from keras_attention.extras import how_to_install
 from keras_attention.tokens import END, PAD, START, UNKNOWN
@@ -65,7 +66,7 @@ class SubwordTokenizer(tf.Module):
             self._tokens = self._loaded.id_to_string(tf.range(self.vocabulary_size))  # (V,)
         except (tf.errors.OpError, TypeError, ValueError) as error:
             raise ValueError(
-                f"`model` must be the bytes of a sentencepiece model. Received {type(model).__name__}: {error}. "
+                f"`model` must be the bytes of a sentencepiece model. Received {shortened(repr(model))}. "
                 "`SubwordTokenizer.train(texts)` makes one."
             ) from error
         first = self.vocabulary[: len(SPECIAL_TOKENS)]
@@ -177,7 +178,9 @@ class SubwordTokenizer(tf.Module):
     @classmethod
     def load(cls, path):
         """Read the file that `save` wrote."""
-        return cls(read_whole(path))
+        model = read_whole(path)
+        with written_by(path, cls):
+            return cls(model)
 
     def saved(self):
         return {"model": base64.b64encode(self._model).decode()}

@@ -100,7 +100,8 @@ def clear_left_folders(path):
             try:
                 with locked(folder, wait=False):
                     shutil.rmtree(folder)
-            except (BlockingIOError, FileNotFoundError):  # an export that is at work, or has just removed it
+            # An export that is at work, one that has just removed it, one of another user, or a file of whoever.
+            except (BlockingIOError, FileNotFoundError, PermissionError, NotADirectoryError):
                 continue
 
 

@@ -201,7 +201,7 @@ def test_missing_file_raises(tmp_path):
 def test_other_bytes_raise(tmp_path):
     (tmp_path / "other.model").write_bytes(b"abcde")
     with pytest.raises(
-        ValueError, match=r"must be the bytes of a sentencepiece model\. Received bytes: .*`SubwordTokenizer\.train"
+        ValueError, match=r"other\.model is not a file that .* wrote: .*Received b'abcde'\..*\. Train and"
     ):
         SubwordTokenizer.load(tmp_path / "other.model")
 

@@ -85,6 +85,22 @@ def test_what_a_killed_export_has_left_is_cleared_and_what_is_at_work_stays(tmp_
     assert sorted(os.listdir(tmp_path)) == ["1", "2"]
 
 
+def test_a_hidden_file_and_a_folder_of_another_user_stop_no_export(tmp_path, monkeypatch):
+    (tmp_path / ".export-file").write_text("of whoever")
+    write(tmp_path)
+    os.mkdir(tmp_path / ".export-of-another")
+    open_any = os.open
+
+    def open_own(path, *arguments, **options):
+        if str(path).endswith("another"):
+            raise PermissionError(13, "Permission denied")
+        return open_any(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", open_own)
+    write(tmp_path)
+    assert sorted(os.listdir(tmp_path)) == [".export-file", ".export-of-another", "1", "2"]
+
+
 def test_after_an_error_nothing_is_left(tmp_path):
     with pytest.raises(RuntimeError, match="no such letter"), new_version(str(tmp_path / "new")) as (folder, _):
         os.mkdir(folder)
