@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_attention.ops.dtypes import as_floats
 from keras_attention.ops.masks import check_mask_types
 from keras_attention.ops.shapes import refuse_autocast
 
@@ -30,7 +31,7 @@ class Alignment(keras.layers.Layer):
             log-probability is that score less the log-partition. Only what is an exponential family has one.
 
     Call arguments:
-        scores: Float tensor of shape `(..., T, S)`.
+        scores: Float tensor of shape `(..., T, S)`; integers are read as float32.
         mask: Boolean tensor that broadcasts to the scores, or `None`.
         training: Boolean; some alignments sample in training.
 
@@ -55,6 +56,11 @@ class Alignment(keras.layers.Layer):
         refuse_autocast(self, kwargs)
         super().__init__(autocast=False, **kwargs)
         self.supports_masking = True
+
+    def __call__(self, scores, *arguments, **options):
+        # Weights have the type of the scores: those of integers would all be rounded to zero.
+        scores = as_floats(scores, "float32") if hasattr(scores, "dtype") else scores
+        return super().__call__(scores, *arguments, **options)
 
     def build(self, scores_shape):
         self.built = True

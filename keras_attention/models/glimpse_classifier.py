@@ -125,6 +125,16 @@ class GlimpseClassifier(ReinforceModel):
         self.config = config
         self._networks = networks
 
+    def call(self, inputs, training=None, mask=None):
+        # Keras adds the axis of one channel where it is missing, and takes a single image (H, W, 1) for H images (W, 1).
+        shape = tuple(inputs.shape)
+        if len(shape) == 3 and shape[-1] == 1 != self.config["image_shape"][1]:
+            raise ValueError(
+                f"The inputs must be a batch of images, (B, H, W, C). Received shape {shape}. Wrap a single image in a batch: "
+                "`images[None]`."
+            )
+        return super().call(inputs, training=training, mask=mask)
+
     def compute_mask(self, inputs, previous_mask=None):
         """None: an image has one row of logits."""
         return None

@@ -20,11 +20,10 @@ from keras_attention.models.encoders import (
     on_a_row,
 )
 from keras_attention.models.pointer_targets import Choices, TargetPadding, nan_after_no_position, real_targets
-from keras_attention.models.points import check_indices, check_points, check_targets, served_checks
+from keras_attention.models.points import check_indices, check_points, check_targets, checked_inputs, served_checks
 from keras_attention.models.sequence_model import SequenceModel, shift_right
 from keras_attention.ops.dtype_policies import default_policy, policy_at
 from keras_attention.ops.lookup import config_of
-from keras_attention.ops.masks import check_mask_types
 from keras_attention.ops.random import split_seed
 from keras_attention.ops.saving import made_of_arguments
 from keras_attention.ops.shapes import check_positive_integer, check_rate, check_seed
@@ -183,7 +182,7 @@ class PointerNetwork(SequenceModel):
 
     def call(self, inputs, training=None, mask=None):
         # Keras casts what comes to the type of the `Input`, by which an additive mask would be inverted.
-        check_mask_types(source_mask=inputs.get("source_mask"))
+        inputs = checked_inputs(inputs)
         check_targets(inputs)
         return on_a_row(functools.partial(super().call, training=training, mask=mask), inputs)
 

@@ -6,7 +6,8 @@ from keras import ops
 from keras_attention.checks import check_digits, shortened
 from keras_attention.models.sequence_model import integer_rows, lengths_of_rows, take_input
 from keras_attention.ops.known_values import known_values
-from keras_attention.ops.shapes import check_not_ragged
+from keras_attention.ops.masks import as_mask
+from keras_attention.ops.shapes import check_not_ragged, sizes_differ
 from keras_attention.tokens import PAD
 
 NOT_FINITE = "The features of real positions must be finite."
@@ -43,6 +44,26 @@ def served_checks():
         (NOT_FINITE, is_not_finite),
     ]
     return of_points, [(BEHIND_END, goes_on_behind_end), (no_position("indices"), points_outside)]
+
+
+def checked_inputs(inputs):
+    """What a model is called with, after checking the mask; a list, in the order of the names, as a dictionary.
+
+    What is no `{"source", "source_mask", "target"}` is left to Keras, whose words name what is missing.
+    """
+    names = ("source", "source_mask", "target")
+    if isinstance(inputs, list | tuple) and len(inputs) == len(names):
+        inputs = dict(zip(names, inputs, strict=True))
+    if not isinstance(inputs, dict) or any(getattr(inputs.get(name), "shape", None) is None for name in names):
+        return inputs
+    source_shape = inputs["source"].shape
+    mask = as_mask(inputs["source_mask"], "source_mask")
+    if len(mask.shape) != 2 or any(map(sizes_differ, mask.shape, source_shape)):
+        raise ValueError(
+            f"`source_mask` must have one entry for each position, shape {tuple(source_shape[:2])} (True = a real position). "
+            f"Received shape {tuple(mask.shape)}."
+        )
+    return inputs
 
 
 def check_points(inputs, feature_dim):

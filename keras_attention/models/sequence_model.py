@@ -152,14 +152,13 @@ class SequenceModel(TokenModel):
 
     def check_labels(self, x, y=None, sample_weight=None):
         labels = None if y is None else known_values(y)
-        if not is_smoothed(self.loss) or not isinstance(x, dict) or labels is None or labels.ndim != 2:
+        if not is_smoothed(self.loss) or not isinstance(x, dict) or labels is None:
             return
-        weights = ops.convert_to_numpy(self.logits_mask(ops.convert_to_tensor(x["target"])))
-        if sample_weight is not None:
-            sample_weight = ops.convert_to_numpy(sample_weight)
-            weights = weights * np.reshape(
-                sample_weight, (len(labels), -1)
-            )  # one for each example or one for each token
+        target = ops.convert_to_tensor(x["target"])
+        check_label_shapes(labels, sample_weight, tuple(target.shape))
+        weights = ops.convert_to_numpy(self.logits_mask(target))
+        if sample_weight is not None:  # one for each example or one for each token
+            weights = weights * np.reshape(ops.convert_to_numpy(sample_weight), (len(labels), -1))
         check_labels(labels, weights, self.number_of_classes(x))
 
     def alignment(self, inputs):
@@ -257,6 +256,21 @@ class _CompiledSearches:
 def is_smoothed(loss):
     """Whether a compiled loss is `SmoothedCrossentropy`, whose labels are ids."""
     return isinstance(getattr(loss, "loss_object", loss), SmoothedCrossentropy)
+
+
+def check_label_shapes(labels, sample_weight, target_shape):
+    """Raises unless there is a label for each token of a target `(B, T)`, and a weight for each example or for each token."""
+    if labels.shape != target_shape:
+        raise ValueError(
+            f"Labels must be ids of the shape of the target, (B, T), here {target_shape}. Received shape {labels.shape}. Pass "
+            "ids, not one-hot vectors, without a last axis of size one."
+        )
+    B, T = target_shape
+    if sample_weight is not None and np.shape(sample_weight) not in ((B,), (B, 1), (B, T)):
+        raise ValueError(
+            f"`sample_weight` must have one weight for each example, shape ({B},), or for each token, shape ({B}, {T}). "
+            f"Received shape {np.shape(sample_weight)}."
+        )
 
 
 def shift_right(target, start=START):

@@ -89,13 +89,14 @@ def token_weights(targets, logits, sample_weight):
 
 def check_labels(labels, weights, vocabulary_size):
     """Raises if a label whose weight is not zero is outside the vocabulary; all arrays, of one shape."""
-    wrong = ((labels < 0) | (labels >= vocabulary_size)) & (weights != 0)
+    known = (labels >= 0) & (labels < vocabulary_size) & (labels == np.floor(labels))
+    wrong = ~known & (weights != 0)
     if wrong.any():
         place = tuple(int(index) for index in np.argwhere(wrong)[0])
         raise ValueError(
-            f"Labels must be ids in [0, {vocabulary_size}), the classes of the logits. Received {labels[place]} at {place} of "
-            f"labels of shape {labels.shape}. Tokenise with the tokeniser that the model was made for, and give labels that "
-            "must not count a `sample_weight` of 0."
+            f"Labels must be whole ids in [0, {vocabulary_size}), the classes of the logits. Received {labels[place]} at "
+            f"{place} of labels of shape {labels.shape}. Tokenise with the tokeniser that the model was made for, and give "
+            "labels that must not count a `sample_weight` of 0."
         )
 
 
@@ -116,9 +117,10 @@ class SmoothedCrossentropy(keras.losses.Loss):
     What `fit` and `evaluate` report is the mean over all real tokens for the models of this package. For other models
     Keras takes the mean of the batches' losses, each weighted by its number of examples.
 
-    A label outside 0 ... V-1 is an error where its value is known: eagerly, and in arrays given to `fit` and `evaluate` of a
-    sequence model. A compiled step can't raise for a value; there the loss is NaN, which `keras.callbacks.TerminateOnNaN`
-    notices, and the label moves no weight. Masked tokens and those of weight zero may have any label.
+    A label that is no whole number in 0 ... V-1 is an error where its value is known: eagerly, and in arrays given to `fit`
+    and `evaluate` of a sequence model. A compiled step can't raise for a value; there the loss is NaN, which
+    `keras.callbacks.TerminateOnNaN` notices, and the label moves no weight. Masked tokens and those of weight zero may have
+    any label.
 
     A target whose class is masked costs about -LOWEST: too much to be overlooked, yet finite with a finite gradient.
     Where every class is masked the loss is log V.
@@ -168,7 +170,9 @@ class SmoothedCrossentropy(keras.losses.Loss):
 
     def call(self, y_true, y_pred):
         check_targets(y_true, y_pred)
-        return smoothed_crossentropy(ops.cast(y_true, "int32"), y_pred, self.label_smoothing)
+        ids = ops.cast(y_true, "int32")
+        is_whole = ops.equal(ops.cast(ids, y_true.dtype), y_true)
+        return smoothed_crossentropy(ops.where(is_whole, ids, -1), y_pred, self.label_smoothing)
 
     def get_config(self):
         return {**super().get_config(), "label_smoothing": self.label_smoothing}

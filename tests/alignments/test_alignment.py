@@ -127,3 +127,15 @@ def test_samples_and_all_values_of_float64_are_float64(name):
         values.append(alignment.log_partition(scores))
     assert {keras.backend.standardize_dtype(value.dtype) for value in values} == {"float64"}
     np.testing.assert_array_equal(to_numpy(sample), to_numpy(alignment.sample(ops.cast(scores, "float32"), seed=3)))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "bool"])
+@pytest.mark.parametrize(
+    "name", ["softmax", "sparsemax", "entmax", "sigmoid", "linear_chain", "monotonic", "dependency_tree"]
+)
+def test_scores_of_integers_have_the_weights_of_floats(name, dtype):
+    scores = np.array([[[0, 1, 1], [1, 0, 1], [1, 1, 0]]], dtype)
+    alignment = alignments.get(name)
+    weights = alignment(ops.convert_to_tensor(scores.astype("float32")))
+    np.testing.assert_array_equal(to_numpy(alignment(ops.convert_to_tensor(scores))), to_numpy(weights))
+    assert alignment(keras.Input((3, 3), dtype=dtype)).dtype == "float32"

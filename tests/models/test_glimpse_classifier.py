@@ -58,6 +58,14 @@ def test_the_first_glimpse_is_at_the_center_and_the_others_are_not(images):
     assert np.abs(locations[:, 1:]).min() > 0 and np.abs(locations).max() <= 1
 
 
+def test_a_single_image_is_not_taken_for_a_batch():
+    model = GlimpseClassifier(V, (7, 7, 1), num_glimpses=2, glimpse_size=2, hidden_dim=D)
+    images = normal(B, 7, 7)
+    assert model(images).shape == (B, V)  # Keras adds the axis of one channel
+    with pytest.raises(ValueError, match=r"batch of images, \(B, H, W, C\)\. Received shape \(7, 7, 1\)"):
+        model(images[0][..., None])
+
+
 def test_training_draws_locations_around_their_means(images):
     model, std = make(num_glimpses=2, location_std=0.2), 0.2
     with collect_choices() as choices:

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attention.models.points import check_indices, check_points
+from keras_attention.models.points import check_indices, check_points, checked_inputs
 
 ROWS = [[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [[7.0, 8.0]]]
 PADDED = np.array([ROWS[0], [*ROWS[1], [0.0, 0.0], [0.0, 0.0]]], "float32")
@@ -156,3 +156,23 @@ def test_there_may_be_no_indices_and_no_points():
 def test_indices_that_cannot_be_are_named(indices, message):
     with pytest.raises(ValueError, match=message):
         check_indices(indices, MASK)
+
+
+def called(**changes):
+    return {"source": PADDED, "source_mask": MASK, "target": np.array([[0, 3], [0, 1]], "int32"), **changes}
+
+
+def test_a_call_may_be_a_list_in_the_order_of_the_names():
+    inputs = called()
+    assert checked_inputs([inputs["source"], inputs["source_mask"], inputs["target"]]) == inputs
+
+
+@pytest.mark.parametrize("mask", [MASK[:, :2], MASK[:1], MASK[:, :1], MASK[0]])
+def test_a_call_needs_a_mask_of_each_position(mask):
+    with pytest.raises(ValueError, match=r"`source_mask` must have one entry for each position, shape \(2, 3\)"):
+        checked_inputs(called(source_mask=mask))
+
+
+def test_a_call_refuses_integers_other_than_0_and_1_in_the_mask():
+    with pytest.raises(ValueError, match=r"`source_mask` must be boolean, .*Received 2"):
+        checked_inputs(called(source_mask=2 * MASK.astype("int32")))

@@ -47,6 +47,19 @@ def test_a_label_outside_the_vocabulary_is_named_before_the_first_step(trained, 
             call(INPUTS, labels)
 
 
+def test_labels_of_another_shape_are_named_before_the_first_step(trained):
+    for labels in (LABELS[..., None], LABELS[:, 0], LABELS[:, :2]):
+        with pytest.raises(
+            ValueError, match=r"Labels must be ids of the shape of the target, \(B, T\), here \(\d, 5\)"
+        ):
+            trained.fit(INPUTS, labels, verbose=0)
+
+
+def test_weights_of_another_shape_are_named_before_the_first_step(trained):
+    with pytest.raises(ValueError, match=r"one weight for each example, shape .*Received shape \(5,\)"):
+        trained.fit(INPUTS, LABELS, sample_weight=np.ones(5), verbose=0)
+
+
 def test_labels_of_padding_and_of_weight_zero_may_be_any(trained):
     labels, weights = LABELS.copy(), np.ones(LABELS.shape)
     labels[1, 3:], labels[0, 1], weights[0, 1] = -1, 99, 0.0

@@ -119,14 +119,14 @@ def test_a_label_whose_class_is_masked_is_huge_with_a_finite_gradient(label_smoo
     assert np.isfinite(gradient(lambda logits: loss.call(ops.convert_to_tensor(targets), logits), logits)).all()
 
 
-@pytest.mark.parametrize("label", [3, -1])
+@pytest.mark.parametrize("label", [3, -1, 0.5, np.nan])
 def test_a_known_label_outside_the_vocabulary_is_an_error(label):
     with pytest.raises(ValueError, match=rf"ids in \[0, 3\).*Received {label} at \(0, 1\) of labels of shape \(1, 2\)"):
         SmoothedCrossentropy()(np.array([[0, label]]), np.zeros((1, 2, 3), "float32"))
 
 
 @pytest.mark.skipif(keras.backend.backend() == "torch", reason="torch computes each step eagerly: values are known")
-@pytest.mark.parametrize("label", [3, -1])
+@pytest.mark.parametrize("label", [3, -1, 0.5])
 def test_a_label_outside_the_vocabulary_makes_the_loss_of_a_compiled_step_nan_and_moves_no_weight(label):
     model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(3, kernel_initializer="zeros")])
     model.compile(keras.optimizers.SGD(1.0), SmoothedCrossentropy(0.0))
