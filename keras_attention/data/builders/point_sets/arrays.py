@@ -6,6 +6,8 @@ import numpy as np
 
 from keras_attention.checks import shortened
 
+LARGEST_INTEGER = 2**53  # up to which float64 knows every one
+
 
 def sets_of_any_size(solve):
     """A solver of `N` sets of `n` points each that also takes a list of sets that differ in n, and returns a list then."""
@@ -46,9 +48,16 @@ def point_sets(points, coordinates=2):
         Array of the same shape.
 
     Raises:
-        ValueError: The shape is another one, a set has no point, or a coordinate is not finite.
+        ValueError: The shape is another one, a set has no point, or a coordinate is not finite, is complex, or is an integer
+            that float64 does not know.
     """
-    points = np.asarray(points, dtype="float64")
+    given = np.asarray(points)
+    points = given.real.astype("float64")
+    if given.dtype.kind == "c" or (given.dtype.kind in "iu" and (np.abs(points) > LARGEST_INTEGER).any()):
+        raise ValueError(
+            f"Coordinates must be real, and integers from -2**53 to 2**53. Received {given.dtype} up to "
+            f"{np.abs(given).max()}. Subtract the lowest of each set first."
+        )
     if points.ndim != 3 or points.shape[1] == 0 or points.shape[2] != coordinates:
         raise ValueError(
             f"`points` must have the shape (N, n, {coordinates}): N sets of n points each, n at least 1. Received shape "

@@ -52,6 +52,14 @@ def test_coordinate_that_is_not_finite_raises_with_its_place(value):
         point_sets(points)
 
 
+@pytest.mark.parametrize("points", [[[[2**60, 0], [2**60 + 1, 0], [2**60, 1]]], [[[1j, 0.0], [2.0, 3.0]]]])
+def test_numbers_that_float64_does_not_know_raise(points):
+    with pytest.raises(
+        ValueError, match=r"must be real, and integers from -2\*\*53 to 2\*\*53\. Received (int64|complex128)"
+    ):
+        point_sets(points)
+
+
 def test_lexicographic_order_is_by_x_then_y_then_position():
     points = point_sets([[[0.5, 0.9], [0.1, 0.3], [0.5, 0.2], [0.1, 0.3]]])
     np.testing.assert_array_equal(lexicographic_order(points), [[1, 3, 2, 0]])
