@@ -19,7 +19,7 @@ from keras_attention.models.encoders import (
     get_encoder,
     on_a_row,
 )
-from keras_attention.models.pointer_targets import Choices, TargetPadding, nan_after_no_position, real_targets
+from keras_attention.models.pointer_parts import Choices, TargetPadding, _Outside, nan_after_no_position, real_targets
 from keras_attention.models.points import check_indices, check_points, check_targets, checked_inputs, served_checks
 from keras_attention.models.sequence_model import SequenceModel, shift_right
 from keras_attention.ops.dtype_policies import default_policy, policy_at
@@ -388,18 +388,3 @@ class PointerNetwork(SequenceModel):
     @classmethod
     def from_config(cls, config, custom_objects=None):
         return cls(**config)
-
-
-@keras.saving.register_keras_serializable(package="keras_attention")
-class _Outside(keras.layers.Layer):
-    """Puts one learned vector before the others: `(B, S, D)` -> `(B, S + 1, D)`."""
-
-    def build(self, inputs_shape):
-        self.vector = self.add_weight(name="vector", shape=(inputs_shape[-1],), initializer="glorot_uniform")
-
-    def call(self, inputs):
-        B, _, D = ops.shape(inputs)
-        return ops.concatenate([ops.broadcast_to(self.vector, (B, 1, D)), inputs], axis=1)
-
-    def get_config(self):  # Keras asks for it where an argument, here a policy, is an object
-        return super().get_config()

@@ -1,4 +1,4 @@
-"""What the graph of a pointer network knows of its targets: their padding, and what may be chosen after them."""
+"""Parts of a pointer network's graph: position 0, the padding of targets, and what may be chosen after them."""
 
 import keras
 from keras import ops
@@ -53,3 +53,18 @@ class TargetPadding(keras.layers.Layer):
 
     def compute_mask(self, target, previous_mask):
         return real_targets(target)
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class _Outside(keras.layers.Layer):
+    """Puts one learned vector before the others: `(B, S, D)` -> `(B, S + 1, D)`. Weights files of 0.1 know it by its name."""
+
+    def build(self, inputs_shape):
+        self.vector = self.add_weight(name="vector", shape=(inputs_shape[-1],), initializer="glorot_uniform")
+
+    def call(self, inputs):
+        B, _, D = ops.shape(inputs)
+        return ops.concatenate([ops.broadcast_to(self.vector, (B, 1, D)), inputs], axis=1)
+
+    def get_config(self):  # Keras asks for it where an argument, here a policy, is an object
+        return super().get_config()
