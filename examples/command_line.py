@@ -91,7 +91,11 @@ def jit_compile(arguments):
 
 
 def strategy_scope(arguments):
-    """The scope in which the model is made: one device, or a replica on each GPU of this machine."""
+    """The scope in which the model is made: one device, or a replica on each GPU of this machine.
+
+    Its initial weights are the same whatever was drawn before: data that are prepared at the first run draw, too.
+    """
+    keras.utils.set_random_seed(1)
     if arguments.strategy == "none":
         return contextlib.nullcontext()
     import tensorflow as tf

@@ -52,7 +52,6 @@ def main(argv=None):
     print(f"{'':18}{'right digit':>12}{'right place':>12}{'its weight':>12}{'seconds':>10}")
     for name, alignment in kinds().items():
         # === Model ===
-        keras.utils.set_random_seed(1)
         with strategy_scope(arguments):
             model, attention_weights = reader(alignment)
             model.compile(

@@ -47,7 +47,6 @@ def main(argv=None):
     print(f"{'always zero':18}{np.sqrt(np.mean(test_answers**2)):10.3f}")
     for name, alignment in kinds().items():
         # === Model ===
-        keras.utils.set_random_seed(1)
         with strategy_scope(arguments):
             model, attention_weights = reader(alignment)
             model.compile(

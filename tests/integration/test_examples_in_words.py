@@ -1,7 +1,9 @@
 """What an example cannot do it says in a sentence, and nothing of TensorFlow stands before it."""
 
+import argparse
 import os
 import pathlib
+import random
 import subprocess
 import sys
 
@@ -151,3 +153,17 @@ def test_nothing_of_tensorflow_stands_before_the_words():
     devices, usage, *_ = result.stderr.splitlines()
     assert devices.startswith("Devices: ")
     assert usage.startswith("usage: translate_text.py")
+
+
+@tensorflow_only
+def test_a_model_starts_from_the_same_weights_whatever_was_drawn_before():
+    arguments = argparse.Namespace(strategy="none")
+    kernels = []
+    for number_of_draws in (0, 3):
+        keras.utils.set_random_seed(1)
+        [random.random() for _ in range(number_of_draws)]
+        with command_line.strategy_scope(arguments):
+            layer = keras.layers.Dense(5)
+            layer.build((None, 3))
+        kernels.append(layer.kernel.numpy())
+    np.testing.assert_array_equal(*kernels)
