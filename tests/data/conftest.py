@@ -1,7 +1,22 @@
+import gzip
+
 import pytest
 import tensorflow_datasets as tfds
 
 from keras_attention.data import CharacterTokenizer, SubwordTokenizer
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes a file of a name and its content, compressed if the name ends with `.gz`, and returns its path."""
+
+    def write_file(name, content):
+        path = tmp_path / name
+        content = content if isinstance(content, bytes) else content.encode()
+        path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+        return path
+
+    return write_file
 
 
 @pytest.fixture(scope="session")

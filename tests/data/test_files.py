@@ -7,17 +7,6 @@ from keras_attention.data.files import read_lines
 LINES = ["One line.", "", "Drei Wörter hier."]
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write_file(name, content):
-        path = tmp_path / name
-        content = content if isinstance(content, bytes) else content.encode()
-        path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-        return path
-
-    return write_file
-
-
 @pytest.mark.parametrize("name", ["train.de", "train.de.gz"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("last", [True, False])

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from reference.markov import markov
 
 from keras_attention.decoding import greedy, greedy_search
 from keras_attention.tokens import END, PAD, START
@@ -24,16 +25,6 @@ def table_of(transitions):
         probabilities[token] = 0.1 / (V - 1)
         probabilities[token, following] = 0.9
     return np.log(probabilities).astype("float32")
-
-
-def markov(table):
-    """Step function of a chain without a state."""
-    table = ops.convert_to_tensor(table)
-
-    def step(tokens, state):
-        return ops.take(table, tokens, axis=0), state
-
-    return step
 
 
 def reference(table, start, max_length, end=END, pad=PAD):

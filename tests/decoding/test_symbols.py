@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from reference.markov import markov
 
 from keras_attention.decoding import Sample, beam_search, greedy_search, sample
 from keras_attention.tokens import END, PAD, START
@@ -26,15 +27,6 @@ def table_of(transitions):
         probabilities[token] = 0.01
         probabilities[token, following] = 0.94
     return np.log(probabilities).astype("float32")
-
-
-def markov(table):
-    table = ops.convert_to_tensor(table)
-
-    def step(tokens, state):
-        return ops.take(table, tokens, axis=0), state
-
-    return step
 
 
 def best(result):

@@ -1,19 +1,6 @@
-import gzip
-
 import pytest
 
 from keras_attention.data.builders.parallel_text.lines import fingerprint
-
-
-@pytest.fixture
-def write(tmp_path):
-    def write_file(name, content):
-        path = tmp_path / name
-        content = content if isinstance(content, bytes) else content.encode()
-        path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-        return path
-
-    return write_file
 
 
 def test_fingerprint_depends_on_lines_and_not_on_how_they_are_stored(write):
