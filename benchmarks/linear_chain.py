@@ -13,7 +13,7 @@ def batch(B, T, C):
 def ours(B, T, C, jit_compile=True):
     import tensorflow as tf
 
-    from keras_attention.ops.linear_chain import chain_marginals
+    from keras_attention.structures.linear_chain import chain_marginals
 
     unary, pairwise, factors = map(tf.constant, batch(B, T, C))
 

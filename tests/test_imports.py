@@ -20,7 +20,8 @@ FOR_ALL = {"checks", "extras", "tokens"}
 ALLOWED = {
     "ops": set(),
     "scores": {"ops"},
-    "alignments": {"ops"},
+    "structures": {"ops"},
+    "alignments": {"ops", "structures"},
     "layers": {"ops", "scores", "alignments"},
     "training": {"ops", "alignments", "layers"},
     "decoding": {"ops"},

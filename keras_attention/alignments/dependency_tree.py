@@ -5,10 +5,10 @@ from keras import ops
 
 from keras_attention.alignments.alignment import Alignment
 from keras_attention.ops import LOWEST, at_least_float32
-from keras_attention.ops.best_tree import best_tree, is_tree
 from keras_attention.ops.dtypes import at_least
 from keras_attention.ops.shapes import check_boolean, sizes_differ
-from keras_attention.ops.spanning_trees import (
+from keras_attention.structures.best_tree import best_tree, is_tree
+from keras_attention.structures.spanning_trees import (
     finite_arcs,
     log_partition,
     log_partition_and_marginals,

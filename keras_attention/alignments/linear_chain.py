@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention.alignments.on_off_choice import OnOffChoice
-from keras_attention.ops.linear_chain import (
+from keras_attention.structures.linear_chain import (
     chain_entropy,
     chain_log_marginals,
     chain_log_partition,

@@ -12,7 +12,7 @@ from keras import ops
 
 from keras_attention.ops.divergence import with_nan
 from keras_attention.ops.softmax import LOWEST
-from keras_attention.ops.spanning_trees import allowed_arcs, finite_arcs, has_no_tree, is_root, relative_scores
+from keras_attention.structures.spanning_trees import allowed_arcs, finite_arcs, has_no_tree, is_root, relative_scores
 
 # Following heads 2^20 times leads from every word to the root or into a circle.
 DOUBLINGS = 20

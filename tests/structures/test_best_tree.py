@@ -7,8 +7,8 @@ from reference.gradients import gradient
 from reference.trees import MASK
 from tolerances import EXACT
 
-from keras_attention.ops.best_tree import best_tree, is_tree
-from keras_attention.ops.spanning_trees import log_partition_and_marginals
+from keras_attention.structures.best_tree import best_tree, is_tree
+from keras_attention.structures.spanning_trees import log_partition_and_marginals
 
 n = 5
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single", "multi"])

@@ -10,7 +10,7 @@ from reference.gradients import gradient
 from reference.trees import MASK
 from tolerances import EXACT, FLOAT32
 
-from keras_attention.ops.spanning_trees import log_partition, log_partition_and_marginals, sample_tree
+from keras_attention.structures.spanning_trees import log_partition, log_partition_and_marginals, sample_tree
 
 n = 5
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single", "multi"])

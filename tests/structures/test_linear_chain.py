@@ -12,7 +12,7 @@ from reference.arrays import normal, to_numpy
 from reference.gradients import gradient
 from tolerances import EXACT, FLOAT32
 
-from keras_attention.ops import linear_chain
+from keras_attention.structures import linear_chain
 
 S = 5
 # Every one: full, padded on the right and on the left, with gaps, of a single position, of none.

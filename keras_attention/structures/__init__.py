@@ -1,0 +1,1 @@
+"""Chains and dependency trees as functions: partition, marginals, the best structure, samples."""
