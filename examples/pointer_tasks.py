@@ -8,7 +8,7 @@ import numpy as np
 from argument_types import positive_integer
 from quiet import data_in
 
-from keras_attention import data, training, visualization
+from keras_attention import data, evaluation, visualization
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,21 +26,21 @@ class Task:
 
 
 TASKS = {
-    "hull": Task(data.ConvexHull, data.PointsConfig, "polygon", training.evaluate_hulls, visualization.plot_polygons),
+    "hull": Task(data.ConvexHull, data.PointsConfig, "polygon", evaluation.evaluate_hulls, visualization.plot_polygons),
     "delaunay": Task(
         data.Delaunay,
         data.PointsConfig,
         "triangles",
-        training.evaluate_triangulations,
+        evaluation.evaluate_triangulations,
         visualization.plot_triangulations,
         is_closed=False,
     ),
-    "tsp": Task(data.Tsp, data.TspConfig, "permutation", training.evaluate_tours, visualization.plot_polygons),
+    "tsp": Task(data.Tsp, data.TspConfig, "permutation", evaluation.evaluate_tours, visualization.plot_polygons),
     "sort": Task(
         data.Sorting,
         data.PointsConfig,
         "permutation",
-        training.evaluate_sequences,
+        evaluation.evaluate_sequences,
         plot=None,
         is_closed=False,
         feature_dim=1,

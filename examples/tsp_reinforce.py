@@ -24,7 +24,7 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from keras_attention import data, serving, training, visualization
+from keras_attention import data, evaluation, serving, training, visualization
 from keras_attention.decoding import BeamSearch, greedy_search, sample
 from keras_attention.models import PointerNetwork
 
@@ -126,7 +126,7 @@ def main(argv=None):
     # === Use ===
     for name, sampler in (("greedy", "greedy"), ("beam 5", BeamSearch(beam_width=5, length_penalty=0.0))):
         answers = network.generate(references, sampler=sampler)
-        measures = training.evaluate_tours(test, answers)
+        measures = evaluation.evaluate_tours(test, answers)
         print(f"{name}: " + ", ".join(f"{key} {value:.4f}" for key, value in measures.items()))
     # The model's tours start at the first point, and to its encoder the order of the points is no information.
     from_each = [model.predict(np.roll(references, turn, axis=1), verbose=0) for turn in range(n)]

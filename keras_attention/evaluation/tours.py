@@ -5,7 +5,7 @@ Letters in shapes: n points, F coordinates of a point, m indices; L indices and 
 
 import numpy as np
 
-from keras_attention.training.pointer_answers import checked_positions, compared, mean
+from keras_attention.evaluation.sequences import checked_positions, compared, mean
 
 
 def tour_length(points, indices):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attention.training.tours import evaluate_tours, is_tour, tour_length
+from keras_attention.evaluation.tours import evaluate_tours, is_tour, tour_length
 
 RECTANGLE = [[0.0, 0.0], [3.0, 0.0], [3.0, 4.0], [0.0, 4.0]]
 

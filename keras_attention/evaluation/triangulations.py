@@ -7,7 +7,7 @@ Letters in shapes: n points, m indices; L indices and the end, 0, with all after
 """
 
 from keras_attention.checks import shortened
-from keras_attention.training.pointer_answers import compared, mean, positions, share
+from keras_attention.evaluation.sequences import compared, mean, positions, share
 
 
 def same_triangulation(indices, reference):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attention.training.pointer_answers import compared, evaluate_sequences, mean, positions
+from keras_attention.evaluation.sequences import compared, evaluate_sequences, mean, positions
 
 EXAMPLES = [
     {"points": [[0.7], [0.2], [0.5]], "indices": [2, 3, 1]},

@@ -5,8 +5,8 @@ Letters in shapes: n points, m indices; L indices and the end, 0, with all after
 
 import numpy as np
 
+from keras_attention.evaluation.sequences import checked_positions, compared, mean, positions, share
 from keras_attention.extras import how_to_install
-from keras_attention.training.pointer_answers import checked_positions, compared, mean, positions, share
 
 
 def same_polygon(indices, reference):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import shapely
 
-from keras_attention.training.polygons import (
+from keras_attention.evaluation.polygons import (
     area_coverage,
     evaluate_hulls,
     is_simple_polygon,

@@ -3,7 +3,7 @@ import itertools
 import numpy as np
 import pytest
 
-from keras_attention.training.triangulations import (
+from keras_attention.evaluation.triangulations import (
     evaluate_triangulations,
     same_triangulation,
     triangle_coverage,
