@@ -28,7 +28,12 @@ class Alignment(keras.layers.Layer):
         entropy(scores, mask): Entropy in nats, of the shape of the log-probability.
         log_partition(scores, mask): Logarithm of the sum of exp(score) over all selections, of the shape of the
             log-probability; 0 where nothing may be attended. A selection's score is the sum of its parts' scores, and its
-            log-probability is that score less the log-partition. Only what is an exponential family has one.
+            log-probability is that score less the log-partition. Only exponential families have one.
+        initial_state(shape, dtype): What the first query has to know of the queries before it, for decoding step by step: a
+            dictionary of batch-first tensors, of scores of shape `(..., T, S)` with `shape = (..., S)`. Empty where the
+            queries are independent of each other. A structure over all queries has no steps and raises a `ValueError`.
+        step(scores, mask, state, training): Weights `(..., T, S)` of the next T queries and the state after them. All
+            steps together give the weights of one call. Slots of a source that still grows are masked until they are filled.
 
     Call arguments:
         scores: Float tensor of shape `(..., T, S)`; integers are read as float32.
@@ -47,9 +52,6 @@ class Alignment(keras.layers.Layer):
         >>> Uniform()(keras.ops.array([[1.0, 2.0, 3.0]]), mask=keras.ops.array([[True, False, True]]))
         [[0.5, 0.0, 0.5]]
     """
-
-    # Whether what a query attends to depends on its own scores alone, so that queries may come one by one, with a cache.
-    is_stepwise = True
 
     def __init__(self, **kwargs):
         # Without autocast the float32 scores are not cast to half precision on the way in.
@@ -71,6 +73,14 @@ class Alignment(keras.layers.Layer):
     def marginals(self, scores, mask=None):
         raise NotImplementedError(f"{type(self).__name__} must define `marginals(scores, mask)`.")
 
+    def initial_state(self, shape, dtype="float32"):
+        if not getattr(self, "is_stepwise", True):  # the attribute by which alignments of version 0.1 said so
+            raise ValueError(needs_all_queries(self))
+        return {}
+
+    def step(self, scores, mask, state, training=None):
+        return self(scores, mask=mask, training=training), state
+
     def compute_output_shape(self, scores_shape):
         return tuple(scores_shape)
 
@@ -81,3 +91,11 @@ class Alignment(keras.layers.Layer):
     def compute_mask(self, scores, previous_mask):
         """None: the attention layers pass the query's mask on."""
         return None
+
+
+def needs_all_queries(alignment):
+    """Message for an alignment that has no steps."""
+    return (
+        f"The alignment {type(alignment).__name__} needs all queries at once: where one attends depends on the others. "
+        "It cannot decode step by step with a cache. Call the attention without a cache, or take another alignment."
+    )

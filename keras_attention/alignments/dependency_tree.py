@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention.alignments.alignment import Alignment
+from keras_attention.alignments.alignment import Alignment, needs_all_queries
 from keras_attention.ops import LOWEST, at_least_float32
 from keras_attention.ops.dtypes import at_least
 from keras_attention.ops.shapes import check_boolean, sizes_differ
@@ -69,8 +69,6 @@ class DependencyTree(Alignment):
         Koo, Globerson, Carreras and Collins, 2007, section 3, EMNLP-CoNLL.
     """
 
-    is_stepwise = False
-
     def __init__(self, single_root=True, **kwargs):
         super().__init__(**kwargs)
         self.single_root = check_boolean("single_root", single_root)
@@ -78,6 +76,9 @@ class DependencyTree(Alignment):
     def build(self, scores_shape):
         check_square(scores_shape)
         self.built = True
+
+    def initial_state(self, shape, dtype="float32"):
+        raise ValueError(needs_all_queries(self))
 
     def marginals(self, scores, mask=None):
         check_square(scores.shape)

@@ -8,7 +8,7 @@ from keras import ops
 from keras_attention.alignments.alignment import Alignment
 from keras_attention.ops import LOWEST, at_least_float32, mask_scores
 from keras_attention.ops.divergence import has_choice, is_diverged, with_nan
-from keras_attention.ops.dtypes import at_least
+from keras_attention.ops.dtypes import as_floats, at_least, float32_or_better
 from keras_attention.ops.random import uniform_like
 from keras_attention.ops.recursions import scan
 from keras_attention.ops.shapes import check_number, check_seed
@@ -33,41 +33,58 @@ def unskewed(tensor, S):
     return ops.reshape(rows, (*batch, T, width + 1))[..., :S]
 
 
-def reach_probabilities(probabilities):
+def reach_probabilities(probabilities, start):
     """Probability `(..., T, S)` that query t comes by position s, which it then attends with `probabilities[t, s]`.
 
-        reached[t, s] = (1 - p[t, s-1]) · reached[t, s-1] + p[t-1, s] · reached[t-1, s],      reached[0, 0] = 1
+        reached[t, s] = (1 - p[t, s-1]) · reached[t, s-1] + p[t-1, s] · reached[t-1, s]       with start[s] for t = 0
 
-    The query either passed over the position before, or begins where the previous query stopped. This is eq. (9) of
-    the paper with `reached` = α / p, which needs no division: sums of products of numbers in [0, 1], one diagonal
-    `t + s` after the other.
+    The query either passed over the position before, or begins where the previous query stopped, the first one at
+    `start (..., S)`. This is eq. (9) of the paper with `reached` = α / p, which needs no division: sums of products of
+    numbers in [0, 1], one diagonal `t + s` after the other.
     """
-    diagonals = ops.moveaxis(skewed(probabilities), -1, 0)  # (S + T, ..., T), in round d the p[t, d - 1 - t]
     *_, T, S = ops.shape(probabilities)
+    rows = ops.concatenate([start[..., None, :], probabilities], axis=-2)  # (..., 1 + T, S)
+    diagonals = ops.moveaxis(skewed(rows), -1, 0)  # (S + T + 1, ..., 1 + T): in round d start[d - 1], p[t, d - 2 - t]
 
-    def step(reached, probabilities):
-        stopped = probabilities * reached
-        to_next_query = ops.concatenate([ops.zeros_like(stopped[..., :1]), stopped], axis=-1)[..., :T]
+    def step(reached, diagonal):
+        start, probabilities = diagonal[..., :1], diagonal[..., 1:]
+        to_next_query = ops.concatenate([start, probabilities * reached], axis=-1)[..., :T]
         return (1.0 - probabilities) * reached + to_next_query
 
-    is_first = ops.cast(ops.equal(ops.arange(T), 0), probabilities.dtype)
-    reached = scan(step, ops.broadcast_to(is_first, ops.shape(diagonals)[1:]), diagonals)
+    reached = scan(step, ops.zeros_like(diagonals[0, ..., 1:]), diagonals)[1:]
     return unskewed(ops.moveaxis(reached, 0, -1), S)
 
 
-def is_lost(scores, mask=None):
-    """Boolean `(..., T, 1)`: whether the row, or one before it, is diverged, so that nobody knows where the walk goes."""
-    return ops.cumsum(ops.cast(is_diverged(scores, mask), "int32"), axis=-2) > 0
+def beginning(shape, dtype):
+    """Probability `(..., S)` of where the query before the first one stopped: at position 0."""
+    return ops.broadcast_to(ops.cast(ops.equal(ops.arange(shape[-1], dtype="int32"), 0), dtype), shape)
 
 
-def expected_alignment(probabilities, mask=None):
+def first_start(scores):
+    """`beginning` for scores `(..., T, S)`."""
+    *batch, _, S = ops.shape(scores)
+    return beginning((*batch, S), at_least_float32(scores).dtype)
+
+
+def is_lost(scores, mask, start):
+    """Boolean `(..., T, 1)`: whether the row, or one before it, is diverged, so that nobody knows where the walk goes.
+
+    What was before the first row is in `start (..., S)`.
+    """
+    was_lost = ops.any(ops.isnan(start), axis=-1)[..., None, None]
+    return ops.logical_or(was_lost, ops.cumsum(ops.cast(is_diverged(scores, mask), "int32"), axis=-2) > 0)
+
+
+def expected_alignment(probabilities, mask, start):
     """Probability `(..., T, S)` that query t attends to position s, given that of attending where it comes by.
 
-    The probabilities must be zero where `mask` is False.
+    The probabilities must be zero where `mask` is False. Returns also where the last query stopped, `(..., S)`.
     """
     # A query that may attend to nothing is not there: it stops at once, where the previous one did, and sees nothing.
     stopping = ops.where(has_choice(probabilities, mask), probabilities, 1.0)
-    return probabilities * reach_probabilities(stopping)
+    reached = reach_probabilities(stopping, start)
+    stops = ops.concatenate([start[..., None, :], stopping * reached], axis=-2)  # (..., 1 + T, S)
+    return probabilities * reached, stops[..., -1, :]
 
 
 # === The alignment ===
@@ -89,8 +106,7 @@ class Monotonic(Alignment):
     The axis T is time. Query 0 begins at position 0. A query that stops nowhere attends to nothing, nor do those after
     it: a row of weights may sum to less than one. A masked position has p = 0 and is passed over; a query with nothing
     to attend is skipped, and the next one goes on from where the last one stopped. Every call begins at position 0
-    again: to decode step by step, mask the positions before the one attended last. With a cache, and so in `Transformer`, it
-    is refused.
+    again; `step` goes on from its state, `{"weights": (..., S)}`, the weights of the last query.
 
     Where we differ from the paper: the expectation is computed by its recurrence, in T + S rounds, and not by
     products divided by products, which lose their digits where p is near 0 or 1.
@@ -123,8 +139,6 @@ class Monotonic(Alignment):
         Raffel, Luong, Liu, Weiss and Eck, 2017, algorithm 1, eq. (9) to (11) and sections 2.4 to 2.5, arXiv:1704.00784.
     """
 
-    is_stepwise = False
-
     def __init__(self, noise=1.0, initial_offset=-4.0, seed=None, **kwargs):
         super().__init__(**kwargs)
         self.noise = check_number("noise", noise, "a finite number of 0 or more", lambda value: value >= 0)
@@ -138,40 +152,48 @@ class Monotonic(Alignment):
         self.built = True
 
     def call(self, scores, mask=None, training=None):
+        return self.step(scores, mask, {"weights": first_start(scores)}, training)[0]
+
+    def initial_state(self, shape, dtype="float32"):
+        return {"weights": beginning(shape, float32_or_better(dtype))}
+
+    def step(self, scores, mask, state, training=None):
+        scores = as_floats(scores, "float32")
         if not training:
-            return self.mode(scores, mask)
+            return self._walk(self._stops(scores, mask), scores, mask, state)
         energies = at_least_float32(scores)
         noise = keras.random.normal(ops.shape(scores), 0.0, self.noise, dtype="float32", seed=self.seed_generator)
-        return ops.cast(self.marginals(energies + ops.cast(noise, energies.dtype), mask), scores.dtype)
+        energies = energies + ops.cast(noise, energies.dtype)
+        return self._walk(ops.sigmoid(self._logits(energies, mask)), scores, mask, state)
 
     def marginals(self, scores, mask=None):
         """The expectation without noise, `(..., T, S)`."""
-        weights = expected_alignment(ops.sigmoid(self._logits(scores, mask)), mask)
-        return ops.cast(with_nan(weights, is_lost(scores, mask), mask), scores.dtype)
+        return self._first_walk(ops.sigmoid(self._logits(scores, mask)), scores, mask)
 
     def mode(self, scores, mask=None):
         """The walk of inference, `(..., T, S)`: of each step the likelier choice, which need not be the likeliest walk."""
-        return self._walk(self._logits(scores, mask) >= 0.0, scores, mask)
+        return self._first_walk(self._stops(scores, mask), scores, mask)
 
     def sample(self, scores, mask=None, seed=None):
         """A walk drawn at random, `(..., T, S)`."""
-        probabilities = ops.sigmoid(self._logits(scores, mask))
-        return self._walk(uniform_like(probabilities, seed=seed) < probabilities, scores, mask)
+        probabilities = ops.stop_gradient(ops.sigmoid(self._logits(scores, mask)))
+        stops = uniform_like(probabilities, seed=seed) < probabilities
+        return self._first_walk(ops.cast(stops, probabilities.dtype), scores, mask)
 
     def log_prob(self, selection, scores, mask=None):
         """Log-probability `(...)` of a walk `(..., T, S)`: rows of zeros with at most a single one."""
         logits = self._logits(scores, mask)
         log_prob = walk_log_prob(ops.cast(selection, logits.dtype), logits, has_choice(logits, mask))
-        return ops.where(ops.any(is_lost(scores, mask), axis=(-2, -1)), math.nan, log_prob)
+        return ops.where(ops.any(is_diverged(scores, mask), axis=(-2, -1)), math.nan, log_prob)
 
     def entropy(self, scores, mask=None):
         """Entropy of the walk in nats, `(...)`: that of stopping or not at each position, times that of coming by."""
         logits = self._logits(scores, mask)
         probabilities = ops.sigmoid(logits)
-        reached = reach_probabilities(ops.where(has_choice(logits, mask), probabilities, 1.0))
+        reached = reach_probabilities(ops.where(has_choice(logits, mask), probabilities, 1.0), first_start(logits))
         entropies = probabilities * ops.softplus(-logits) + (1.0 - probabilities) * ops.softplus(logits)
         entropy = ops.sum(reached * entropies, axis=(-2, -1))
-        return ops.where(ops.any(is_lost(scores, mask), axis=(-2, -1)), math.nan, entropy)
+        return ops.where(ops.any(is_diverged(scores, mask), axis=(-2, -1)), math.nan, entropy)
 
     def _logits(self, scores, mask):
         """Scores with the offset, LOWEST where masked, so that the probability there is zero and so is its gradient."""
@@ -180,11 +202,25 @@ class Monotonic(Alignment):
         scores = at_least(at_least_float32(scores), LOWEST)
         return mask_scores(scores + ops.cast(self.offset, scores.dtype), mask)
 
+    def _stops(self, scores, mask):
+        """Ones `(..., T, S)` where a query that comes by stops at inference."""
+        logits = self._logits(scores, mask)
+        return ops.stop_gradient(ops.cast(logits >= 0.0, logits.dtype))
+
     @staticmethod
-    def _walk(stops, scores, mask):
-        """The walk `(..., T, S)` of which it is settled where a query that comes by stops."""
-        stops = ops.stop_gradient(ops.cast(stops, at_least_float32(scores).dtype))
-        return ops.cast(with_nan(expected_alignment(stops, mask), is_lost(scores, mask), mask), scores.dtype)
+    def _walk(probabilities, scores, mask, state):
+        """Weights `(..., T, S)` and the next state, given the probabilities of stopping where a query comes by."""
+        start = ops.cast(state["weights"], probabilities.dtype)
+        lost = is_lost(scores, mask, start)
+        # No NaN enters the recursion, which would carry it to masked positions, too.
+        probabilities, start = ops.where(lost, 0.0, probabilities), ops.where(ops.isnan(start), 0.0, start)
+        weights, last = expected_alignment(probabilities, mask, start)
+        last = ops.where(ops.any(lost, axis=-2), math.nan, last)
+        weights = ops.cast(with_nan(weights, lost, mask), scores.dtype)
+        return weights, {"weights": ops.cast(last, state["weights"].dtype)}
+
+    def _first_walk(self, probabilities, scores, mask):
+        return self._walk(probabilities, scores, mask, {"weights": first_start(scores)})[0]
 
     def get_config(self):
         return {

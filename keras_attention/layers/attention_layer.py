@@ -74,11 +74,10 @@ def masked_inputs(query, value, key, use_causal_mask=False, *, dtype, **masks):
 
 def check_stepwise(alignment):
     """Raises unless an alignment may be computed for one query after the other, as decoding with a cache does."""
-    if not alignment.is_stepwise:
+    if keras.tree.flatten(alignment.initial_state((1, 1))):  # no cache holds the state of an alignment yet
         raise ValueError(
-            f"The alignment {type(alignment).__name__} needs all queries at once: where one attends depends on the others. "
-            "It cannot decode step by step with a cache. Call the attention without a cache, or take another "
-            "alignment."
+            f"The alignment {type(alignment).__name__} has a state, which no cache holds. Call the attention without a "
+            "cache, or take another alignment."
         )
 
 

@@ -41,10 +41,10 @@ def previous_windows(tensor, window):
 
 
 def check_own_rows(alignment):
-    """Raises unless each query attends on its own: here every one has a window of its own."""
-    if not alignment.is_stepwise:
+    """Raises unless each query attends on its own: here each has a window of its own."""
+    if keras.tree.flatten(alignment.initial_state((1, 1))):
         raise ValueError(
-            f"The alignment {type(alignment).__name__} needs the same keys for all queries, while here each query has its "
+            f"In the alignment {type(alignment).__name__} the queries go on along one source, while here each query has its "
             'own window. Pass an alignment in which each query attends on its own, such as "softmax".'
         )
 

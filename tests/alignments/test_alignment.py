@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 from reference import attention, monotonic, sparse_weights, trees
 from reference.arrays import normal, to_numpy
-from tolerances import FLOAT64
+from tolerances import FLOAT32, FLOAT64
 
 from keras_attention import alignments, layers
 from keras_attention.alignments import Alignment, Categorical
@@ -72,6 +72,31 @@ def test_an_alignment_of_a_user_must_return_one_weight_for_each_score(name):
     message = r"Total must return weights of the shape of the scores, here \(4, .*6\)\. Received shape \(4, (2, )?6\)"
     with pytest.raises(ValueError, match=message):
         ATTEND[name](Total(), normal(4, 6, 8))
+
+
+# === Step by step ===
+
+
+@pytest.mark.parametrize("name", ["softmax", "sampled", "sparsemax", "entmax", "sigmoid", "linear_chain"])
+def test_queries_that_are_independent_have_an_empty_state(name):
+    alignment, scores = built(name, (T, S)), ops.array(normal(2, T, S))
+    state = alignment.initial_state((2, S))
+    assert state == {}
+    weights, state = alignment.step(scores[:, 1:], None, state)
+    np.testing.assert_allclose(weights, to_numpy(alignment(scores))[:, 1:], atol=FLOAT32)
+    assert state == {}
+
+
+class OfVersion01(Uniform):
+    is_stepwise = False
+
+
+@pytest.mark.parametrize("alignment", [alignments.DependencyTree, OfVersion01])
+def test_an_alignment_over_all_queries_has_no_steps(alignment):
+    with pytest.raises(
+        ValueError, match=rf"The alignment {alignment.__name__} needs all queries at once: where one att"
+    ):
+        alignment().initial_state((2, S))
 
 
 # === float64 ===

@@ -11,7 +11,7 @@ from tolerances import EXACT, FLOAT32
 
 from keras_attention import alignments
 from keras_attention.alignments import Monotonic
-from keras_attention.alignments.monotonic import expected_alignment
+from keras_attention.alignments.monotonic import expected_alignment, first_start
 from keras_attention.layers import MultiHeadAttention, SoftAttention
 from keras_attention.models import Transformer
 from keras_attention.ops import LOWEST
@@ -37,6 +37,10 @@ def made(**options):
     alignment = Monotonic(**{"initial_offset": OFFSET, **options})
     alignment.build((T, S))
     return alignment
+
+
+def expectation(probabilities):
+    return expected_alignment(ops.array(probabilities), None, first_start(ops.array(probabilities)))[0]
 
 
 def stopping(scores):
@@ -101,7 +105,7 @@ def test_the_gradient_of_the_log_probability_equals_finite_differences():
 def test_the_expectation_by_hand():
     stopping = np.array([[0.5, 0.25], [0.5, 0.75]], "float32")
     # Query 0: 0.5, then (1 - 0.5) · 0.25. Query 1: 0.5 · 0.5, then (0.5 · 0.5 + 0.125) · 0.75.
-    np.testing.assert_allclose(expected_alignment(ops.array(stopping)), [[0.5, 0.125], [0.25, 0.28125]], atol=FLOAT32)
+    np.testing.assert_allclose(expectation(stopping), [[0.5, 0.125], [0.25, 0.28125]], atol=FLOAT32)
 
 
 @pytest.mark.parametrize("kind", ["any", "zeros_and_ones", "near_zero", "near_one"])
@@ -114,15 +118,13 @@ def test_the_expectation_is_exact_at_a_hundred_positions(kind, rng):
         "near_one": 1 - 1e-7 * rng.random(shape),
     }[kind].astype("float32")
     expected = monotonic.expectation(probabilities.astype("float64"))
-    np.testing.assert_allclose(expected_alignment(ops.array(probabilities)), expected, atol=FLOAT32, rtol=FLOAT32)
+    np.testing.assert_allclose(expectation(probabilities), expected, atol=FLOAT32, rtol=FLOAT32)
 
 
 @pytest.mark.parametrize("probabilities", [[0.0, 1.0, 0.0, 1.0, 0.0], [1.0] * S, [0.0] * S, [0.5, 0.1, 0.9, 0.3, 0.7]])
 def test_the_gradient_of_the_expectation_is_exact_also_at_zero_and_one(probabilities):
     probabilities, factors = np.array([probabilities] * T, "float32"), normal(T, S)
-    found = gradient(
-        lambda probabilities: ops.sum(expected_alignment(probabilities) * ops.array(factors)), probabilities
-    )
+    found = gradient(lambda probabilities: ops.sum(expectation(probabilities) * ops.array(factors)), probabilities)
     expected = np.zeros((T, S))
     for index in np.ndindex(T, S):
         ends = [probabilities.astype("float64") for _ in range(2)]
@@ -139,7 +141,7 @@ def test_any_axes_may_stand_left_of_the_queries_and_a_mask_broadcasts(rng):
         np.testing.assert_allclose(together[b, n], made().marginals(scores[b, n], mask[b, 0]), atol=FLOAT32)
 
 
-# === Inference and training ===
+# === Inference ===
 
 
 def test_inference_is_the_first_position_that_is_likely_from_where_the_last_query_stopped(rng):
@@ -162,13 +164,64 @@ def test_a_masked_position_is_passed_over_and_a_masked_query_is_skipped():
     assert to_numpy(made()(scores, mask=MASKS["query_between"])).tolist() == expected
 
 
-def test_one_query_at_a_time_goes_on_from_a_mask_of_what_lies_behind():
-    scores, position = normal(7, 11), 0
-    expected = to_numpy(made()(scores))
-    for t in range(7):
-        row = to_numpy(made()(scores[t : t + 1], mask=np.arange(11)[None] >= position))[0]
-        np.testing.assert_allclose(row, expected[t], atol=EXACT)
-        position = row.argmax() if row.any() else 11
+# === Step by step ===
+
+MASKS_OF_STEPS = {  # of seven queries at eleven positions
+    "none": np.ones((7, 11), bool),
+    "padding": np.arange(11)[None] < [[7]] * 7,
+    "queries_without_choice": np.ones((7, 11), bool) & (np.arange(7) % 3 > 0)[:, None],
+    "causal": np.arange(11)[None] <= np.arange(7)[:, None] + 1,
+    "behind_the_walk": np.arange(11)[None] < np.array([11, 11, 1, 11, 11, 11, 11])[:, None],
+}
+
+
+def in_steps(alignment, scores, mask, lengths, training):
+    state, weights, begin = alignment.initial_state((*scores.shape[:-2], scores.shape[-1])), [], 0
+    for length in lengths:
+        rows = slice(begin, begin + length)
+        row, state = alignment.step(scores[..., rows, :], mask[rows], state, training=training)
+        weights.append(to_numpy(row))
+        begin += length
+    return np.concatenate(weights, axis=-2)
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("lengths", [[1] * 7, [2, 0, 3, 1, 1], [7]])
+@pytest.mark.parametrize("mask", MASKS_OF_STEPS.values(), ids=MASKS_OF_STEPS)
+def test_steps_give_the_weights_of_one_call(mask, lengths, training):
+    scores, alignment = 2.0 * normal(B, 3, 7, 11), made(noise=0.0)
+    expected = to_numpy(alignment(scores, mask=mask, training=training))
+    assert expected.any()
+    found = in_steps(alignment, ops.array(scores), mask, lengths, training)
+    np.testing.assert_allclose(found, expected, atol=FLOAT32 if training else EXACT)
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_after_a_diverged_step_the_rows_of_its_example_are_nan(training):
+    scores, mask = normal(B, 7, 11), MASKS_OF_STEPS["queries_without_choice"]
+    scores[1, 2, 5] = np.nan
+    alignment = made(noise=0.0)
+    expected = to_numpy(alignment(scores, mask=mask, training=training))
+    assert np.isnan(expected[1, 2:]).any() and np.isfinite(expected[0]).all()
+    found = in_steps(alignment, ops.array(scores), mask, [1] * 7, training)
+    np.testing.assert_allclose(found, expected, atol=FLOAT32)
+
+
+def test_after_a_query_that_stopped_nowhere_no_step_attends():
+    alignment, state = made(), {"weights": ops.zeros((B, S))}
+    weights, state = alignment.step(ops.ones((B, 1, S)), None, state)
+    assert not to_numpy(weights).any() and not to_numpy(state["weights"]).any()
+
+
+def test_the_state_is_in_float32_or_better():
+    assert keras.backend.standardize_dtype(made().initial_state((B, S), "float16")["weights"].dtype) == "float32"
+    scores, state = ops.ones((B, 1, S), "float16"), made().initial_state((B, S), "float64")
+    weights, following = made().step(scores, None, state)
+    for old, new in ((scores, weights), (state["weights"], following["weights"])):
+        assert (old.dtype, old.shape[0], old.shape[-1]) == (new.dtype, new.shape[0], new.shape[-1])
+
+
+# === Training ===
 
 
 def test_training_without_noise_gives_the_marginals():
@@ -295,9 +348,9 @@ def test_with_a_cache_it_is_refused():
     attention = MultiHeadAttention(num_heads=2, key_dim=5, alignment="monotonic")
     inputs = ops.ones((2, 3, 7))
     attention(inputs, inputs)
-    with pytest.raises(ValueError, match="The alignment Monotonic needs all queries at once"):
+    with pytest.raises(ValueError, match="The alignment Monotonic has a state, which no cache holds"):
         attention(inputs[:, :1], inputs[:, :1], cache=attention.empty_cache(2, 3), cache_index=0)
-    with pytest.raises(ValueError, match="The alignment Monotonic needs all queries at once"):
+    with pytest.raises(ValueError, match="The alignment Monotonic has a state, which no cache holds"):
         Transformer(11, num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=8, alignment="monotonic")
 
 
