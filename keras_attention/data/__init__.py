@@ -1,5 +1,8 @@
 """Data on TensorFlow: tokenisers, batches of pairs and points, images, and data sets that register with TFDS on import."""
 
+from keras_attention.data.batches.documents import evaluation_document_batches, training_document_batches
+from keras_attention.data.batches.pairs import evaluation_batches, training_batches
+from keras_attention.data.batches.points import point_batches, point_dataset
 from keras_attention.data.builders.convex_hull import ConvexHull, convex_hulls
 from keras_attention.data.builders.delaunay import Delaunay, delaunay_triangulations
 from keras_attention.data.builders.localized_dates import LocalizedDates, LocalizedDatesConfig
@@ -8,16 +11,13 @@ from keras_attention.data.builders.point_sets import PointsConfig
 from keras_attention.data.builders.sorting import Sorting, ascending_orders
 from keras_attention.data.builders.translated_digits import TranslatedDigits, load_digits
 from keras_attention.data.builders.tsp import PyVRP, Tsp, TspConfig, shortest_tours
-from keras_attention.data.document_batches import evaluation_document_batches, training_document_batches
-from keras_attention.data.document_folders import Documents, load_documents
-from keras_attention.data.documents import DocumentTokenizer
-from keras_attention.data.idx_files import read_idx
-from keras_attention.data.pairs import evaluation_batches, training_batches
-from keras_attention.data.point_files import read_points, write_points
-from keras_attention.data.points import point_batches, point_dataset
-from keras_attention.data.subwords import SubwordTokenizer
-from keras_attention.data.text import CharacterTokenizer, Tokenizer
-from keras_attention.data.words import WordTokenizer
+from keras_attention.data.files.document_folders import Documents, load_documents
+from keras_attention.data.files.idx_files import read_idx
+from keras_attention.data.files.point_files import read_points, write_points
+from keras_attention.data.tokenizers.documents import DocumentTokenizer
+from keras_attention.data.tokenizers.subwords import SubwordTokenizer
+from keras_attention.data.tokenizers.text import CharacterTokenizer, Tokenizer
+from keras_attention.data.tokenizers.words import WordTokenizer
 
 __all__ = [
     "CharacterTokenizer",

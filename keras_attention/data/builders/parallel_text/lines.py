@@ -3,7 +3,7 @@
 import hashlib
 
 from keras_attention.checks import shortened
-from keras_attention.data.files import read_lines
+from keras_attention.data.files.lines import read_lines
 
 
 def read_pairs(paths):

@@ -8,7 +8,7 @@ import re
 
 import numpy as np
 
-from keras_attention.data.idx_files import read_idx
+from keras_attention.data.files.idx_files import read_idx
 from keras_attention.extras import how_to_install
 
 SPLITS = {"train": "train", "t10k": "test"}

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_attention.data.points import point_batches, point_dataset
+from keras_attention.data.batches.points import point_batches, point_dataset
 
 SPEC = {"points": tf.TensorSpec((None, 2), tf.float32), "indices": tf.TensorSpec((None,), tf.int32)}
 INPUTS = ("source", "source_mask", "target")

@@ -7,7 +7,7 @@ import unicodedata
 import tensorflow as tf
 
 from keras_attention.checks import shortened
-from keras_attention.data.text import (
+from keras_attention.data.tokenizers.text import (
     REPLACEMENT,
     SPECIAL_TOKENS,
     TEXTS_AT_ONCE,

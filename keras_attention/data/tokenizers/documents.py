@@ -6,11 +6,11 @@ Letters in shapes: P paragraphs, L sentences (lines), W words of a sentence.
 import tensorflow as tf
 
 from keras_attention.checks import shortened
-from keras_attention.data.files import load_json, save_json
-from keras_attention.data.pairs import check_size, check_tokenizer
-from keras_attention.data.subwords import SubwordTokenizer
-from keras_attention.data.text import CharacterTokenizer, as_texts
-from keras_attention.data.words import ATTACHED, WordTokenizer
+from keras_attention.data.batches.pairs import check_size, check_tokenizer
+from keras_attention.data.files.lines import load_json, save_json
+from keras_attention.data.tokenizers.subwords import SubwordTokenizer
+from keras_attention.data.tokenizers.text import CharacterTokenizer, as_texts
+from keras_attention.data.tokenizers.words import ATTACHED, WordTokenizer
 
 SENTENCE_END = rf"""(?:[.!?]{ATTACHED}*)+(?:["'”’)\]]{ATTACHED}*)*[\s\p{{Z}}]+|[\r\n]+"""
 PARAGRAPH_END = r"\n[\s\p{Z}]*\n"

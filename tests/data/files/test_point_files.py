@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_attention.data.point_files import read_points, write_points
+from keras_attention.data.files.point_files import read_points, write_points
 
 HULLS = "0 0 0.5 0.25 1 0 0.5 1 output 1 3 4 1 \n0.1 0.2 0.3 0.4 0.6 0.5 output 3 1 2 3 \n"
 

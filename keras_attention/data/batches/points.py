@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_attention.checks import LOST, check_digits, lost_digits, shortened
-from keras_attention.data.pairs import check_size
+from keras_attention.data.batches.pairs import check_size
 
 NAMES = ("points", "indices")
 

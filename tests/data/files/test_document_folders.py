@@ -101,7 +101,7 @@ def test_utf16_and_bad_bytes_are_named_with_what_to_do(tmp_path):
 
 
 def test_a_zip_file_that_would_fill_the_memory_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
-    monkeypatch.setattr("keras_attention.data.files.ALWAYS_ALLOWED", 2**20)
+    monkeypatch.setattr("keras_attention.data.files.lines.ALWAYS_ALLOWED", 2**20)
     path = tmp_path / "bomb.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("pos/a.txt", "w") as file:
         file.write(bytes(2**21))

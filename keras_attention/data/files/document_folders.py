@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from keras_attention.checks import shortened
-from keras_attention.data.files import check_growth, text_of
+from keras_attention.data.files.lines import check_growth, text_of
 
 
 class Documents(NamedTuple):

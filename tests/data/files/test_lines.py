@@ -2,7 +2,7 @@ import gzip
 
 import pytest
 
-from keras_attention.data.files import read_lines
+from keras_attention.data.files.lines import read_lines
 
 LINES = ["One line.", "", "Drei Wörter hier."]
 
@@ -62,10 +62,10 @@ def test_a_file_of_another_unicode_encoding_is_known_by_its_mark(write, name, en
 
 
 def test_a_line_and_a_file_that_would_fill_the_memory_are_refused(write, monkeypatch):
-    monkeypatch.setattr("keras_attention.data.files.LONGEST_LINE", 7)
+    monkeypatch.setattr("keras_attention.data.files.lines.LONGEST_LINE", 7)
     with pytest.raises(ValueError, match=r"train\.de, line 2 has more than 7 bytes"):
         list(read_lines(write("train.de", "gut\n" + "so" * 5)))
-    monkeypatch.setattr("keras_attention.data.files.ALWAYS_ALLOWED", 7)
+    monkeypatch.setattr("keras_attention.data.files.lines.ALWAYS_ALLOWED", 7)
     path = write("train.de.gz", "gut\n" * 100_000)
     with pytest.raises(ValueError, match=r"train\.de\.gz must not grow to more than 200 times its \d+ bytes"):
         list(read_lines(path))

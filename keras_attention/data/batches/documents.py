@@ -3,9 +3,9 @@
 import numpy as np
 import tensorflow as tf
 
-from keras_attention.data.documents import DocumentTokenizer
-from keras_attention.data.pairs import check_epoch, check_size, check_tokenizer, rows_of_epochs
-from keras_attention.data.text import TEXTS_AT_ONCE, strings
+from keras_attention.data.batches.pairs import check_epoch, check_size, check_tokenizer, rows_of_epochs
+from keras_attention.data.tokenizers.documents import DocumentTokenizer
+from keras_attention.data.tokenizers.text import TEXTS_AT_ONCE, strings
 from keras_attention.tokens import PAD
 
 

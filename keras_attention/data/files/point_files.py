@@ -14,8 +14,8 @@ import pathlib
 import numpy as np
 
 from keras_attention.checks import check_digits, shortened
-from keras_attention.data.files import read_lines
-from keras_attention.data.pairs import check_size
+from keras_attention.data.batches.pairs import check_size
+from keras_attention.data.files.lines import read_lines
 
 
 def read_points(path, closed=True, width=2):

@@ -6,7 +6,7 @@ import pathlib
 import numpy as np
 
 from keras_attention.checks import shortened
-from keras_attention.data.files import check_growth, opened, whole_gzip
+from keras_attention.data.files.lines import check_growth, opened, whole_gzip
 
 # The third byte of a file names the type of its numbers, most significant byte first.
 TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}

@@ -1,0 +1,1 @@
+"""Files of texts, documents, points and images."""
