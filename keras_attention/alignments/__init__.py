@@ -16,8 +16,8 @@ from keras_attention.alignments.relaxed import Relaxed
 from keras_attention.alignments.sampled_categorical import SampledCategorical
 from keras_attention.alignments.sparsemax import Sparsemax
 from keras_attention.alignments.straight_through import StraightThrough
-from keras_attention.ops.lookup import get_by_name
 from keras_attention.ops.random import split_seed
+from keras_attention.saving.lookup import get_by_name
 
 __all__ = [
     "Alignment",

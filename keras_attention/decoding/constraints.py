@@ -7,8 +7,8 @@ serves a step of decoding, `(B, S)`, and all steps of teacher forcing at once, `
 import keras
 from keras import ops
 
-from keras_attention.ops.lookup import get_by_name
 from keras_attention.ops.shapes import check_positive_integer, sizes_differ
+from keras_attention.saving.lookup import get_by_name
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

@@ -9,10 +9,10 @@ from keras import ops
 from keras_attention.decoding.loop import extend_until_end
 from keras_attention.decoding.step import check_max_length
 from keras_attention.decoding.symbols import check_symbols
+from keras_attention.decoding.threefry import threefry_uniform
 from keras_attention.ops.known_values import may_hold_integers
 from keras_attention.ops.shapes import check_number, check_positive_integer
 from keras_attention.ops.softmax import LOWEST, mask_scores
-from keras_attention.ops.threefry import threefry_uniform
 from keras_attention.tokens import END, PAD
 
 COLDEST = 1e-30  # a temperature in float32; what is much smaller is zero there

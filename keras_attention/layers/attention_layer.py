@@ -5,7 +5,6 @@ from keras import ops
 
 from keras_attention import alignments, scores
 from keras_attention.ops.dtypes import as_floats
-from keras_attention.ops.lookup import config_of
 from keras_attention.ops.masks import (
     aligned_slots,
     as_mask,
@@ -16,6 +15,7 @@ from keras_attention.ops.masks import (
     zero_masked,
 )
 from keras_attention.ops.shapes import check_attention_shapes, check_not_ragged, check_rate, check_returned, check_seed
+from keras_attention.saving.lookup import config_of
 
 
 def attend(query, key, value, mask, *, score, alignment, dropout, training):

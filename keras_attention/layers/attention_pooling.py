@@ -6,8 +6,6 @@ from keras import ops
 from keras_attention import alignments
 from keras_attention.layers.attention_layer import build_part, check_weights
 from keras_attention.ops.dtypes import as_floats, times
-from keras_attention.ops.initializers import fresh
-from keras_attention.ops.lookup import config_of
 from keras_attention.ops.masks import as_mask, check_mask_types, check_padding_mask
 from keras_attention.ops.shapes import (
     check_known_width,
@@ -18,6 +16,8 @@ from keras_attention.ops.shapes import (
     check_seed,
 )
 from keras_attention.ops.softmax import at_least_float32
+from keras_attention.saving.initializers import fresh
+from keras_attention.saving.lookup import config_of
 
 
 def pooling_scores(inputs, kernel, bias, vector):

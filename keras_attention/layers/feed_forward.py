@@ -2,8 +2,6 @@
 
 import keras
 
-from keras_attention.ops.dtype_policies import policy_at, with_policies_of_parts
-from keras_attention.ops.initializers import fresh, get_initializer
 from keras_attention.ops.shapes import (
     check_known_width,
     check_not_ragged,
@@ -11,6 +9,8 @@ from keras_attention.ops.shapes import (
     check_rate,
     check_seed,
 )
+from keras_attention.saving.dtype_policies import policy_at, with_policies_of_parts
+from keras_attention.saving.initializers import fresh, get_initializer
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

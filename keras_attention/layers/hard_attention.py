@@ -4,9 +4,9 @@ import keras
 
 from keras_attention.alignments.sampled_categorical import SampledCategorical
 from keras_attention.layers.attention_layer import AttentionLayer
-from keras_attention.ops.lookup import config_of
 from keras_attention.ops.random import split_seed
 from keras_attention.ops.shapes import check_seed, refuse_arguments
+from keras_attention.saving.lookup import config_of
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

@@ -8,7 +8,6 @@ from keras_attention.layers.attention_pooling import AttentionPooling
 from keras_attention.layers.levels import by_level, check_levels, rates_of_levels
 from keras_attention.layers.row_encoding import encode_rows
 from keras_attention.ops.dtypes import as_floats
-from keras_attention.ops.lookup import config_of, copy_of, from_config
 from keras_attention.ops.masks import as_mask, check_mask_types, check_padding_mask
 from keras_attention.ops.random import split_seed
 from keras_attention.ops.shapes import (
@@ -19,6 +18,7 @@ from keras_attention.ops.shapes import (
     check_rate,
     check_seed,
 )
+from keras_attention.saving.lookup import config_of, copy_of, from_config
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

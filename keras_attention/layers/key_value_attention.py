@@ -3,7 +3,7 @@
 import keras
 
 from keras_attention.layers.attention_layer import AttentionLayer, one_by_one
-from keras_attention.ops.lookup import config_of
+from keras_attention.saving.lookup import config_of
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

@@ -5,8 +5,6 @@ from keras import ops
 
 from keras_attention.layers.attention_layer import AttentionLayer, attend, masked_inputs
 from keras_attention.ops.dtypes import as_floats, times
-from keras_attention.ops.initializers import fresh
-from keras_attention.ops.lookup import config_of
 from keras_attention.ops.masks import as_mask, check_mask_types, zero_masked
 from keras_attention.ops.shapes import (
     check_attention_shapes,
@@ -15,6 +13,8 @@ from keras_attention.ops.shapes import (
     check_positive_integer,
     sizes_differ,
 )
+from keras_attention.saving.initializers import fresh
+from keras_attention.saving.lookup import config_of
 
 
 def next_query(query, context, kernel):

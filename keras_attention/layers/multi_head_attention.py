@@ -8,9 +8,7 @@ from keras_attention.layers.attention_layer import attend, build_part, check_one
 from keras_attention.layers.projection import make_projection, project
 from keras_attention.ops.axes import attention_axes, fold_axes, fold_masks, fold_shapes, unfold_axes
 from keras_attention.ops.caches import check_cache, mask_of_slots
-from keras_attention.ops.dtype_policies import policy_at, with_policies_of_parts
 from keras_attention.ops.flash_attention import check_flash_attention, flash_context
-from keras_attention.ops.lookup import config_of
 from keras_attention.ops.masks import (
     aligned_slots,
     as_mask,
@@ -31,6 +29,8 @@ from keras_attention.ops.shapes import (
     check_seed,
     tuple_of_integers,
 )
+from keras_attention.saving.dtype_policies import policy_at, with_policies_of_parts
+from keras_attention.saving.lookup import config_of
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

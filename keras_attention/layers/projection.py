@@ -6,7 +6,7 @@ import operator
 import keras
 from keras import ops
 
-from keras_attention.ops.initializers import fresh
+from keras_attention.saving.initializers import fresh
 
 
 def make_projection(inputs_shape, output_shape, *, contracted, by_rows, use_bias, initializers, **options):

@@ -2,8 +2,8 @@
 
 import keras
 
-from keras_attention.ops.dtype_policies import with_policy
-from keras_attention.ops.lookup import config_of
+from keras_attention.saving.dtype_policies import with_policy
+from keras_attention.saving.lookup import config_of
 
 
 def config_of_model(model, **parts):

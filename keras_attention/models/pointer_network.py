@@ -22,12 +22,12 @@ from keras_attention.models.encoders import (
 from keras_attention.models.pointer_parts import Choices, TargetPadding, _Outside, nan_after_no_position, real_targets
 from keras_attention.models.points import check_indices, check_points, check_targets, checked_inputs, served_checks
 from keras_attention.models.sequence_model import SequenceModel, shift_right
-from keras_attention.ops.dtype_policies import default_policy, policy_at
-from keras_attention.ops.lookup import config_of
 from keras_attention.ops.random import split_seed
-from keras_attention.ops.saving import made_of_arguments
 from keras_attention.ops.shapes import check_positive_integer, check_rate, check_seed
 from keras_attention.ops.softmax import LOWEST, at_least_float32, masked_softmax
+from keras_attention.saving.dtype_policies import default_policy, policy_at
+from keras_attention.saving.lookup import config_of
+from keras_attention.saving.models import made_of_arguments
 from keras_attention.tokens import PAD
 
 

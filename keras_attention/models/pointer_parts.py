@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention.decoding import constraints
-from keras_attention.ops.lookup import config_of
+from keras_attention.saving.lookup import config_of
 from keras_attention.tokens import PAD
 
 

@@ -13,13 +13,13 @@ from keras_attention.layers import (
 from keras_attention.layers.attention_layer import check_stepwise
 from keras_attention.models.config import config_of_model
 from keras_attention.models.sequence_model import SequenceModel, check_ids, shift_real_right, take_input
-from keras_attention.ops.dtype_policies import default_policy, policy_at
 from keras_attention.ops.ids import checked_ids
-from keras_attention.ops.lookup import config_of, copy_of
 from keras_attention.ops.masks import padding_mask
 from keras_attention.ops.random import split_seed
-from keras_attention.ops.saving import made_of_arguments
 from keras_attention.ops.shapes import check_boolean, check_positive_integer, check_rate, check_seed
+from keras_attention.saving.dtype_policies import default_policy, policy_at
+from keras_attention.saving.lookup import config_of, copy_of
+from keras_attention.saving.models import made_of_arguments
 
 BLOCK_OPTIONS = ("num_heads", "intermediate_dim", "dropout", "attention_dropout", "activation", "normalize_first")
 

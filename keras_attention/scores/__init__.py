@@ -1,6 +1,6 @@
 """Step one: a score is a function of one query and one key."""
 
-from keras_attention.ops.lookup import get_by_name
+from keras_attention.saving.lookup import get_by_name
 from keras_attention.scores.additive import AdditiveScore
 from keras_attention.scores.bilinear import BilinearScore
 from keras_attention.scores.concat import ConcatScore

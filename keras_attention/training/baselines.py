@@ -3,9 +3,9 @@
 import keras
 from keras import ops
 
-from keras_attention.ops.dtype_policies import policy_at, with_policies_of_parts
-from keras_attention.ops.lookup import from_config, get_by_name
 from keras_attention.ops.shapes import check_positive_integer, check_rate, refuse_autocast
+from keras_attention.saving.dtype_policies import policy_at, with_policies_of_parts
+from keras_attention.saving.lookup import from_config, get_by_name
 
 
 class Baseline(keras.layers.Layer):

@@ -5,9 +5,9 @@ import numpy as np
 from keras import ops
 
 from keras_attention.ops.known_values import known_values
-from keras_attention.ops.lookup import described
 from keras_attention.ops.shapes import check_rate, sizes_differ
 from keras_attention.ops.softmax import is_masked, mask_scores
+from keras_attention.saving.lookup import described
 from keras_attention.training.token_means import MEANS, reduced
 
 

@@ -3,8 +3,8 @@
 import keras
 from keras import ops
 
-from keras_attention.ops.lookup import described
 from keras_attention.ops.shapes import check_positive, check_positive_integer
+from keras_attention.saving.lookup import described
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

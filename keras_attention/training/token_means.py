@@ -15,7 +15,7 @@ def over_replicas(tensor):
     """The sum of `tensor` over all replicas of a step."""
     if keras.backend.backend() != "tensorflow":
         return tensor
-    from keras_attention.ops.tensorflow_replicas import tensorflow_replica_sum
+    from keras_attention.training.tensorflow_replicas import tensorflow_replica_sum
 
     return tensorflow_replica_sum(tensor)
 

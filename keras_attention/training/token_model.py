@@ -5,7 +5,7 @@ import inspect
 import keras
 from keras import ops
 
-from keras_attention.ops.saving import SeededModel
+from keras_attention.saving.models import SeededModel
 from keras_attention.training.token_means import TokenMean, over_replicas, wrapped
 
 

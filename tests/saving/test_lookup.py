@@ -1,7 +1,7 @@
 import keras
 import pytest
 
-from keras_attention.ops.lookup import copy_of, get_by_name
+from keras_attention.saving.lookup import copy_of, get_by_name
 
 NAMES = {"dense": keras.layers.Dense, "dropout": keras.layers.Dropout, "identity": keras.layers.Identity}
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attention.ops.threefry import rotate_left, threefry, threefry_uniform
+from keras_attention.decoding.threefry import rotate_left, threefry, threefry_uniform
 
 
 def words(*values):

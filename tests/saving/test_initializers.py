@@ -2,7 +2,7 @@ import keras
 import numpy as np
 from reference.arrays import to_numpy
 
-from keras_attention.ops.initializers import fresh
+from keras_attention.saving.initializers import fresh
 
 
 def test_copies_of_an_unseeded_initializer_draw_different_numbers():

@@ -1,0 +1,1 @@
+"""How objects become configs and files and come back: names, configs, dtype policies, initializers, seeds of models."""
