@@ -2,9 +2,9 @@
 
 import keras
 
+from keras_attention.checks.arguments import refuse_autocast
 from keras_attention.ops.dtypes import as_floats
 from keras_attention.ops.masks import check_mask_types
-from keras_attention.ops.shapes import refuse_autocast
 
 
 class Alignment(keras.layers.Layer):

@@ -4,9 +4,10 @@ import keras
 from keras import ops
 
 from keras_attention.alignments.alignment import Alignment, needs_all_queries
+from keras_attention.checks.arguments import check_boolean
+from keras_attention.checks.shapes import sizes_differ
 from keras_attention.ops import LOWEST, at_least_float32
 from keras_attention.ops.dtypes import at_least
-from keras_attention.ops.shapes import check_boolean, sizes_differ
 from keras_attention.structures.best_tree import best_tree, is_tree
 from keras_attention.structures.spanning_trees import (
     finite_arcs,

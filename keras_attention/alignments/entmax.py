@@ -5,8 +5,8 @@ from keras import ops
 
 from keras_attention.alignments.sparse_choice import SparseChoice
 from keras_attention.alignments.sparsemax import ranked, sparsemax_threshold
+from keras_attention.checks.arguments import check_number
 from keras_attention.ops.dtypes import at_least
-from keras_attention.ops.shapes import check_number
 from keras_attention.ops.sparse_weights import sparse_weights
 
 HALVINGS = 50  # of the interval in which τ lies; float32 tells no smaller ones apart

@@ -6,12 +6,12 @@ import keras
 from keras import ops
 
 from keras_attention.alignments.alignment import Alignment
+from keras_attention.checks.arguments import check_number, check_seed
 from keras_attention.ops import LOWEST, at_least_float32, mask_scores
 from keras_attention.ops.divergence import has_choice, is_diverged, with_nan
 from keras_attention.ops.dtypes import as_floats, at_least, float32_or_better
 from keras_attention.ops.random import uniform_like
 from keras_attention.ops.recursions import scan
-from keras_attention.ops.shapes import check_number, check_seed
 
 # === The walk ===
 

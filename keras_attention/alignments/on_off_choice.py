@@ -5,10 +5,10 @@ import math
 from keras import ops
 
 from keras_attention.alignments.alignment import Alignment
+from keras_attention.checks.arguments import check_positive
 from keras_attention.ops import LOWEST, at_least_float32, masked_softmax
 from keras_attention.ops.divergence import has_no_best, is_diverged, with_nan
 from keras_attention.ops.dtypes import at_least
-from keras_attention.ops.shapes import check_positive
 
 
 class OnOffChoice(Alignment):

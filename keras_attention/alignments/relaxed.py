@@ -4,8 +4,8 @@ import keras
 from keras import ops
 
 from keras_attention.alignments.estimator import Estimator
+from keras_attention.checks.arguments import check_positive
 from keras_attention.ops.random import with_gumbel_noise
-from keras_attention.ops.shapes import check_positive
 from keras_attention.ops.softmax import masked_softmax
 
 

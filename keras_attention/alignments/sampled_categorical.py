@@ -8,7 +8,7 @@ from keras_attention.alignments.estimator import Estimator
 from keras_attention.alignments.reinforce import Reinforce
 from keras_attention.alignments.relaxed import Relaxed
 from keras_attention.alignments.straight_through import StraightThrough
-from keras_attention.ops.shapes import check_seed
+from keras_attention.checks.arguments import check_seed
 from keras_attention.saving.lookup import config_of, get_by_name
 
 ESTIMATORS = {"argmax": Argmax, "reinforce": Reinforce, "relaxed": Relaxed, "straight_through": StraightThrough}

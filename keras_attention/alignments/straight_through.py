@@ -6,7 +6,7 @@ from keras import ops
 from keras_attention.alignments.categorical import one_hot_of_maximum
 from keras_attention.alignments.estimator import Estimator
 from keras_attention.alignments.relaxed import gumbel_softmax
-from keras_attention.ops.shapes import check_positive
+from keras_attention.checks.arguments import check_positive
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

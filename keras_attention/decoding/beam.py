@@ -6,9 +6,9 @@ import math
 import keras
 from keras import ops
 
+from keras_attention.checks.arguments import check_number, check_positive_integer
 from keras_attention.decoding.step import check_batch_first, check_max_length, next_log_probabilities
 from keras_attention.decoding.symbols import check_symbols
-from keras_attention.ops.shapes import check_number, check_positive_integer
 from keras_attention.ops.softmax import LOWEST
 from keras_attention.tokens import END, PAD
 

@@ -7,7 +7,8 @@ serves a step of decoding, `(B, S)`, and all steps of teacher forcing at once, `
 import keras
 from keras import ops
 
-from keras_attention.ops.shapes import check_positive_integer, sizes_differ
+from keras_attention.checks.arguments import check_positive_integer
+from keras_attention.checks.shapes import sizes_differ
 from keras_attention.saving.lookup import get_by_name
 
 

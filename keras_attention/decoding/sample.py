@@ -6,12 +6,12 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_attention.checks.arguments import check_number, check_positive_integer
 from keras_attention.decoding.loop import extend_until_end
 from keras_attention.decoding.step import check_max_length
 from keras_attention.decoding.symbols import check_symbols
 from keras_attention.decoding.threefry import threefry_uniform
 from keras_attention.ops.known_values import may_hold_integers
-from keras_attention.ops.shapes import check_number, check_positive_integer
 from keras_attention.ops.softmax import LOWEST, mask_scores
 from keras_attention.tokens import END, PAD
 

@@ -5,8 +5,8 @@ import numbers
 import keras
 from keras import ops
 
+from keras_attention.checks.shapes import sizes_differ
 from keras_attention.ops.known_values import known_values, may_hold_integers
-from keras_attention.ops.shapes import sizes_differ
 
 
 def check_max_length(max_length):

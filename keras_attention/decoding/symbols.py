@@ -7,8 +7,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_attention.checks.arguments import check_integer
 from keras_attention.ops.known_values import known_values, may_hold_integers
-from keras_attention.ops.shapes import check_integer
 from keras_attention.ops.softmax import mask_scores
 
 

@@ -5,7 +5,7 @@ Letters in shapes: n points, m indices; L indices and the end, 0, with all after
 
 import numpy as np
 
-from keras_attention.checks import shortened
+from keras_attention.checks.messages import shortened
 
 
 def evaluate_sequences(examples, answers):

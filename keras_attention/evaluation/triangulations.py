@@ -6,7 +6,7 @@ that of their corners means anything.
 Letters in shapes: n points, m indices; L indices and the end, 0, with all after it.
 """
 
-from keras_attention.checks import shortened
+from keras_attention.checks.messages import shortened
 from keras_attention.evaluation.sequences import compared, mean, positions, share
 
 

@@ -4,6 +4,8 @@ import keras
 from keras import ops
 
 from keras_attention import alignments, scores
+from keras_attention.checks.arguments import check_rate, check_seed
+from keras_attention.checks.shapes import check_attention_shapes, check_not_ragged, check_returned
 from keras_attention.ops.dtypes import as_floats
 from keras_attention.ops.masks import (
     aligned_slots,
@@ -14,7 +16,6 @@ from keras_attention.ops.masks import (
     merge_masks,
     zero_masked,
 )
-from keras_attention.ops.shapes import check_attention_shapes, check_not_ragged, check_rate, check_returned, check_seed
 from keras_attention.saving.lookup import config_of
 
 

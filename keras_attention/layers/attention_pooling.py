@@ -4,17 +4,11 @@ import keras
 from keras import ops
 
 from keras_attention import alignments
+from keras_attention.checks.arguments import check_positive_integer, check_rate, check_seed
+from keras_attention.checks.shapes import check_known_width, check_not_ragged, check_rank
 from keras_attention.layers.attention_layer import build_part, check_weights
 from keras_attention.ops.dtypes import as_floats, times
 from keras_attention.ops.masks import as_mask, check_mask_types, check_padding_mask
-from keras_attention.ops.shapes import (
-    check_known_width,
-    check_not_ragged,
-    check_positive_integer,
-    check_rank,
-    check_rate,
-    check_seed,
-)
 from keras_attention.ops.softmax import at_least_float32
 from keras_attention.saving.initializers import fresh
 from keras_attention.saving.lookup import config_of

@@ -2,13 +2,8 @@
 
 import keras
 
-from keras_attention.ops.shapes import (
-    check_known_width,
-    check_not_ragged,
-    check_positive_integer,
-    check_rate,
-    check_seed,
-)
+from keras_attention.checks.arguments import check_positive_integer, check_rate, check_seed
+from keras_attention.checks.shapes import check_known_width, check_not_ragged
 from keras_attention.saving.dtype_policies import policy_at, with_policies_of_parts
 from keras_attention.saving.initializers import fresh, get_initializer
 

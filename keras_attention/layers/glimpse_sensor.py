@@ -6,7 +6,8 @@ Letters: B images of H rows and W columns of pixels with C channels.
 import keras
 from keras import ops
 
-from keras_attention.ops.shapes import check_positive_integer, check_rank, refuse_autocast, sizes_differ
+from keras_attention.checks.arguments import check_positive_integer, refuse_autocast
+from keras_attention.checks.shapes import check_rank, sizes_differ
 
 
 def averaging_matrix(centers, length, size, cell):

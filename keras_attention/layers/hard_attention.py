@@ -3,9 +3,9 @@
 import keras
 
 from keras_attention.alignments.sampled_categorical import SampledCategorical
+from keras_attention.checks.arguments import check_seed, refuse_arguments
 from keras_attention.layers.attention_layer import AttentionLayer
 from keras_attention.ops.random import split_seed
-from keras_attention.ops.shapes import check_seed, refuse_arguments
 from keras_attention.saving.lookup import config_of
 
 

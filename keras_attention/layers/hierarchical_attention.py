@@ -4,20 +4,14 @@ import keras
 from keras import ops
 
 from keras_attention import alignments
+from keras_attention.checks.arguments import check_positive_integer, check_rate, check_seed
+from keras_attention.checks.shapes import check_known_width, check_not_ragged, check_rank
 from keras_attention.layers.attention_pooling import AttentionPooling
 from keras_attention.layers.levels import by_level, check_levels, rates_of_levels
 from keras_attention.layers.row_encoding import encode_rows
 from keras_attention.ops.dtypes import as_floats
 from keras_attention.ops.masks import as_mask, check_mask_types, check_padding_mask
 from keras_attention.ops.random import split_seed
-from keras_attention.ops.shapes import (
-    check_known_width,
-    check_not_ragged,
-    check_positive_integer,
-    check_rank,
-    check_rate,
-    check_seed,
-)
 from keras_attention.saving.lookup import config_of, copy_of, from_config
 
 

@@ -3,16 +3,11 @@
 import keras
 from keras import ops
 
+from keras_attention.checks.arguments import check_boolean, check_positive_integer
+from keras_attention.checks.shapes import check_attention_shapes, check_known_width, sizes_differ
 from keras_attention.layers.attention_layer import AttentionLayer, attend, masked_inputs
 from keras_attention.ops.dtypes import as_floats, times
 from keras_attention.ops.masks import as_mask, check_mask_types, zero_masked
-from keras_attention.ops.shapes import (
-    check_attention_shapes,
-    check_boolean,
-    check_known_width,
-    check_positive_integer,
-    sizes_differ,
-)
 from keras_attention.saving.initializers import fresh
 from keras_attention.saving.lookup import config_of
 

@@ -5,10 +5,11 @@ import numbers
 import keras
 from keras import ops
 
+from keras_attention.checks.arguments import check_positive_integer
+from keras_attention.checks.shapes import check_known_width, check_not_ragged, check_rank
 from keras_attention.ops.dtypes import as_floats
 from keras_attention.ops.masks import as_mask, check_mask_types, check_padding_mask
 from keras_attention.ops.positions import real_positions
-from keras_attention.ops.shapes import check_known_width, check_not_ragged, check_positive_integer, check_rank
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

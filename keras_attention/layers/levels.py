@@ -2,7 +2,7 @@
 
 import re
 
-from keras_attention.ops.shapes import check_rate
+from keras_attention.checks.arguments import check_rate
 
 
 def check_levels(levels):

@@ -4,6 +4,14 @@ import keras
 from keras import ops
 
 from keras_attention import alignments, scores
+from keras_attention.checks.arguments import (
+    check_boolean,
+    check_positive_integer,
+    check_rate,
+    check_seed,
+    tuple_of_integers,
+)
+from keras_attention.checks.shapes import check_known_width, check_not_ragged
 from keras_attention.layers.attention_layer import attend, build_part, check_one_by_one, check_stepwise
 from keras_attention.layers.projection import make_projection, project
 from keras_attention.ops.axes import attention_axes, fold_axes, fold_masks, fold_shapes, unfold_axes
@@ -19,15 +27,6 @@ from keras_attention.ops.masks import (
     query_and_key_positions,
     window_mask,
     zero_masked,
-)
-from keras_attention.ops.shapes import (
-    check_boolean,
-    check_known_width,
-    check_not_ragged,
-    check_positive_integer,
-    check_rate,
-    check_seed,
-    tuple_of_integers,
 )
 from keras_attention.saving.dtype_policies import policy_at, with_policies_of_parts
 from keras_attention.saving.lookup import config_of

@@ -4,10 +4,11 @@ import keras
 from keras import ops
 
 from keras_attention import scores
+from keras_attention.checks.arguments import check_number
+from keras_attention.checks.shapes import check_attention_shapes
 from keras_attention.layers.attention_layer import build_part, check_scores, masked_inputs
 from keras_attention.ops.dtypes import float32_or_better
 from keras_attention.ops.masks import check_mask_types
-from keras_attention.ops.shapes import check_attention_shapes, check_number
 from keras_attention.ops.softmax import logits_for
 from keras_attention.saving.lookup import config_of, from_config
 

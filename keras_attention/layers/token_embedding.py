@@ -6,9 +6,9 @@ from functools import partial
 import keras
 from keras import ops
 
+from keras_attention.checks.arguments import check_boolean, check_positive_integer
 from keras_attention.ops.ids import checked_ids, rows_of_ids
 from keras_attention.ops.masks import padding_mask
-from keras_attention.ops.shapes import check_boolean, check_positive_integer
 from keras_attention.tokens import PAD
 
 

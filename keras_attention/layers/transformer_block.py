@@ -3,20 +3,19 @@
 import keras
 
 from keras_attention import alignments, scores
-from keras_attention.layers.feed_forward import FeedForward
-from keras_attention.layers.multi_head_attention import MultiHeadAttention
-from keras_attention.ops.dtypes import as_floats
-from keras_attention.ops.masks import check_padding_mask, zero_masked
-from keras_attention.ops.random import split_seed
-from keras_attention.ops.shapes import (
+from keras_attention.checks.arguments import (
     check_boolean,
-    check_exact_rank,
-    check_known_width,
     check_positive,
     check_positive_integer,
     check_rate,
     check_seed,
 )
+from keras_attention.checks.shapes import check_exact_rank, check_known_width
+from keras_attention.layers.feed_forward import FeedForward
+from keras_attention.layers.multi_head_attention import MultiHeadAttention
+from keras_attention.ops.dtypes import as_floats
+from keras_attention.ops.masks import check_padding_mask, zero_masked
+from keras_attention.ops.random import split_seed
 from keras_attention.saving.dtype_policies import with_policies_of_parts
 from keras_attention.saving.initializers import fresh, get_initializer
 from keras_attention.saving.lookup import config_of, copy_of

@@ -3,11 +3,11 @@
 import keras
 from keras import ops
 
+from keras_attention.checks.shapes import sizes_differ
 from keras_attention.layers import TransformerEncoderBlock
 from keras_attention.layers.row_encoding import call_encoder
 from keras_attention.ops.positions import order_real_first, places_real_first, reordered, right_padded
 from keras_attention.ops.random import split_seed
-from keras_attention.ops.shapes import sizes_differ
 from keras_attention.saving.lookup import config_of, from_config, get_by_name
 
 HEADS = 8  # of the "transformer"

@@ -5,10 +5,10 @@ import math
 import keras
 from keras import ops
 
+from keras_attention.checks.arguments import check_positive, check_positive_integer, check_seed
 from keras_attention.layers import GlimpseSensor
 from keras_attention.models.config import config_of_model
 from keras_attention.ops.choices import record_choice
-from keras_attention.ops.shapes import check_positive, check_positive_integer, check_seed
 from keras_attention.saving.dtype_policies import default_policy, part_policy, policy_at, with_policies_of_parts
 from keras_attention.saving.lookup import config_of
 from keras_attention.saving.models import made_of_arguments

@@ -5,6 +5,8 @@ import numpy as np
 from keras import ops
 
 from keras_attention import alignments
+from keras_attention.checks.arguments import check_positive_integer, check_rate, check_seed
+from keras_attention.checks.shapes import check_exact_rank
 from keras_attention.layers import HierarchicalAttention, SinusoidalPositionEncoding
 from keras_attention.layers.levels import by_level, check_levels, rates_of_levels
 from keras_attention.models.config import config_of_model
@@ -13,7 +15,6 @@ from keras_attention.models.sequence_model import outside_vocabulary, vocabulary
 from keras_attention.ops.ids import checked_ids, rows_of_ids
 from keras_attention.ops.masks import padding_mask
 from keras_attention.ops.random import split_seed
-from keras_attention.ops.shapes import check_exact_rank, check_positive_integer, check_rate, check_seed
 from keras_attention.saving.dtype_policies import default_policy, policy_at
 from keras_attention.saving.lookup import config_of, get_by_name
 from keras_attention.saving.models import SeededModel, made_of_arguments

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_attention import scores
+from keras_attention.checks.arguments import check_positive_integer, check_rate, check_seed
 from keras_attention.decoding import constraints
 from keras_attention.layers import Pointer
 from keras_attention.layers.pointer import check_clipping, get_glimpse
@@ -23,7 +24,6 @@ from keras_attention.models.pointer_parts import Choices, TargetPadding, _Outsid
 from keras_attention.models.points import check_indices, check_points, check_targets, checked_inputs, served_checks
 from keras_attention.models.sequence_model import SequenceModel, shift_right
 from keras_attention.ops.random import split_seed
-from keras_attention.ops.shapes import check_positive_integer, check_rate, check_seed
 from keras_attention.ops.softmax import LOWEST, at_least_float32, masked_softmax
 from keras_attention.saving.dtype_policies import default_policy, policy_at
 from keras_attention.saving.lookup import config_of

@@ -3,11 +3,12 @@
 import numpy as np
 from keras import ops
 
-from keras_attention.checks import check_digits, shortened
+from keras_attention.checks.messages import shortened
+from keras_attention.checks.points import check_digits
+from keras_attention.checks.shapes import check_not_ragged, sizes_differ
 from keras_attention.models.sequence_model import integer_rows, lengths_of_rows, take_input
 from keras_attention.ops.known_values import known_values
 from keras_attention.ops.masks import as_mask
-from keras_attention.ops.shapes import check_not_ragged, sizes_differ
 from keras_attention.tokens import PAD
 
 NOT_FINITE = "The features of real positions must be finite."

@@ -7,11 +7,11 @@ import numpy as np
 from keras import ops
 
 from keras_attention import decoding
+from keras_attention.checks.arguments import check_positive_integer
 from keras_attention.decoding.symbols import check_end
 from keras_attention.ops.known_values import known_values
 from keras_attention.ops.masks import padding_mask
 from keras_attention.ops.positions import order_real_first, places_real_first, reordered
-from keras_attention.ops.shapes import check_positive_integer
 from keras_attention.tokens import END, PAD, START
 from keras_attention.training.losses import SmoothedCrossentropy, check_labels
 from keras_attention.training.token_model import TokenModel

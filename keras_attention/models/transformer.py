@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention import alignments, scores
+from keras_attention.checks.arguments import check_boolean, check_positive_integer, check_rate, check_seed
 from keras_attention.layers import (
     SinusoidalPositionEncoding,
     TokenEmbedding,
@@ -16,7 +17,6 @@ from keras_attention.models.sequence_model import SequenceModel, check_ids, shif
 from keras_attention.ops.ids import checked_ids
 from keras_attention.ops.masks import padding_mask
 from keras_attention.ops.random import split_seed
-from keras_attention.ops.shapes import check_boolean, check_positive_integer, check_rate, check_seed
 from keras_attention.saving.dtype_policies import default_policy, policy_at
 from keras_attention.saving.lookup import config_of, copy_of
 from keras_attention.saving.models import made_of_arguments

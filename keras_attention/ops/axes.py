@@ -5,7 +5,7 @@ import operator
 
 from keras import ops
 
-from keras_attention.ops.shapes import check_attention_shapes, check_rank, check_same_length, check_same_rank
+from keras_attention.checks.shapes import check_attention_shapes, check_rank, check_same_length, check_same_rank
 
 
 def attention_axes(axes, rank):

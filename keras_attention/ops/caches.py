@@ -4,7 +4,7 @@ import numbers
 
 from keras import ops
 
-from keras_attention.ops.shapes import sizes_differ
+from keras_attention.checks.shapes import sizes_differ
 
 
 def mask_of_slots(name, mask, T, cache, cache_index):

@@ -6,7 +6,7 @@ import math
 
 from keras import ops
 
-from keras_attention.ops.shapes import sizes_differ
+from keras_attention.checks.shapes import sizes_differ
 from keras_attention.ops.softmax import LOWEST, at_least_float32
 
 # A thread has a value of its own: so have the replicas of a `MirroredStrategy`.

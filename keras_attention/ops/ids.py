@@ -4,8 +4,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_attention.checks.shapes import check_not_ragged
 from keras_attention.ops.known_values import known_values
-from keras_attention.ops.shapes import check_not_ragged
 
 # Floats below these powers of two are whole numbers apart: 300 and 301 are one number in bfloat16.
 EXACT_BITS = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}

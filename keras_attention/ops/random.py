@@ -4,7 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attention.ops.shapes import check_seed
+from keras_attention.checks.arguments import check_seed
 from keras_attention.ops.softmax import at_least_float32
 
 SMALLEST = 1e-30  # the least of uniform numbers; keeps both logarithms finite

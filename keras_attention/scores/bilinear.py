@@ -2,8 +2,8 @@
 
 import keras
 
+from keras_attention.checks.shapes import check_known_width
 from keras_attention.ops.dtypes import times
-from keras_attention.ops.shapes import check_known_width
 from keras_attention.scores.dot import dot_scores
 from keras_attention.scores.score import Score
 

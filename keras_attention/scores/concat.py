@@ -2,7 +2,8 @@
 
 import keras
 
-from keras_attention.ops.shapes import check_known_width, check_positive_integer
+from keras_attention.checks.arguments import check_positive_integer
+from keras_attention.checks.shapes import check_known_width
 from keras_attention.saving.initializers import fresh
 from keras_attention.scores.additive import additive_scores
 from keras_attention.scores.score import Score

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention.ops.shapes import check_same_width
+from keras_attention.checks.shapes import check_same_width
 from keras_attention.scores.score import Score
 
 

@@ -4,7 +4,7 @@ import math
 
 import keras
 
-from keras_attention.ops.shapes import check_known_width, check_same_width
+from keras_attention.checks.shapes import check_known_width, check_same_width
 from keras_attention.scores.dot import dot_scores
 from keras_attention.scores.score import Score
 

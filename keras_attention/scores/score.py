@@ -3,9 +3,10 @@
 import keras
 from keras import ops
 
+from keras_attention.checks.arguments import refuse_autocast
+from keras_attention.checks.shapes import check_rank
 from keras_attention.ops import at_least_float32
 from keras_attention.ops.dtypes import float32_or_better
-from keras_attention.ops.shapes import check_rank, refuse_autocast
 
 
 class Score(keras.layers.Layer):

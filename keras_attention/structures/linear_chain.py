@@ -22,11 +22,11 @@ import math
 
 from keras import ops
 
+from keras_attention.checks.shapes import check_rank, sizes_differ
 from keras_attention.ops.dtypes import at_least
 from keras_attention.ops.masks import as_mask
 from keras_attention.ops.random import with_gumbel_noise
 from keras_attention.ops.recursions import all_states, scan
-from keras_attention.ops.shapes import check_rank, sizes_differ
 from keras_attention.ops.softmax import LOWEST, at_least_float32
 
 # === What is read from the messages ===

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attention.ops.shapes import check_positive_integer
+from keras_attention.checks.arguments import check_positive_integer
 
 
 def average_checkpoints(model, paths):

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention.ops.shapes import check_positive_integer, check_rate, refuse_autocast
+from keras_attention.checks.arguments import check_positive_integer, check_rate, refuse_autocast
 from keras_attention.saving.dtype_policies import policy_at, with_policies_of_parts
 from keras_attention.saving.lookup import from_config, get_by_name
 

@@ -3,9 +3,9 @@
 import keras
 import numpy as np
 
-from keras_attention.checks import shortened
+from keras_attention.checks.arguments import check_positive_integer
+from keras_attention.checks.messages import shortened
 from keras_attention.extras import how_to_install
-from keras_attention.ops.shapes import check_positive_integer
 
 
 def translate_texts(

@@ -10,7 +10,7 @@ import contextvars
 import keras
 from keras import ops
 
-from keras_attention.ops.shapes import sizes_differ
+from keras_attention.checks.shapes import sizes_differ
 from keras_attention.training.token_means import TokenMean, reduced, replaced
 
 _OPEN = contextvars.ContextVar("open credit", default=None)

@@ -4,8 +4,9 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_attention.checks.arguments import check_rate
+from keras_attention.checks.shapes import sizes_differ
 from keras_attention.ops.known_values import known_values
-from keras_attention.ops.shapes import check_rate, sizes_differ
 from keras_attention.ops.softmax import is_masked, mask_scores
 from keras_attention.saving.lookup import described
 from keras_attention.training.token_means import MEANS, reduced

@@ -6,8 +6,8 @@ import threading
 import keras
 from keras import ops
 
+from keras_attention.checks.arguments import check_number
 from keras_attention.ops.choices import collect_choices, is_collecting, record_choice
-from keras_attention.ops.shapes import check_number
 from keras_attention.saving.lookup import config_of
 from keras_attention.training.baselines import get_baseline
 from keras_attention.training.credit import CreditedLoss, open_credit

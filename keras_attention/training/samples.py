@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention.ops.shapes import check_positive_integer
+from keras_attention.checks.arguments import check_positive_integer
 from keras_attention.saving.lookup import described, from_config
 from keras_attention.training.credit import Credit, check_per_example, without_value
 

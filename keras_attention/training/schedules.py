@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention.ops.shapes import check_positive, check_positive_integer
+from keras_attention.checks.arguments import check_positive, check_positive_integer
 from keras_attention.saving.lookup import described
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.collections import PolyCollection
 from matplotlib.lines import Line2D
 
-from keras_attention.checks import shortened
+from keras_attention.checks.messages import shortened
 from keras_attention.visualization.figures import new_figure
 from keras_attention.visualization.labels import drawable
 

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import tensorflow as tf
 
-from keras_attention.checks import shortened
+from keras_attention.checks.messages import shortened
 from keras_attention.data.tokenizers.text import TEXTS_AT_ONCE, Tokenizer, as_texts
 from keras_attention.tokens import END, START
 

@@ -6,7 +6,8 @@ Letters in shapes: n points, F coordinates of a point, m indices.
 import numpy as np
 import tensorflow as tf
 
-from keras_attention.checks import LOST, check_digits, lost_digits, shortened
+from keras_attention.checks.messages import shortened
+from keras_attention.checks.points import LOST, check_digits, lost_digits
 from keras_attention.data.batches.pairs import check_size
 
 NAMES = ("points", "indices")

@@ -5,7 +5,7 @@ import pathlib
 
 import numpy as np
 
-from keras_attention.checks import shortened
+from keras_attention.checks.messages import shortened
 from keras_attention.data.files.lines import check_growth, opened, whole_gzip
 
 # The third byte of a file names the type of its numbers, most significant byte first.

@@ -8,7 +8,7 @@ import os
 import pathlib
 import zlib
 
-from keras_attention.checks import shortened
+from keras_attention.checks.messages import shortened
 
 LONGEST_LINE = 2**26  # bytes
 LARGEST_GROWTH = 200  # times the size of a compressed file; text and numbers grow five- to twentyfold

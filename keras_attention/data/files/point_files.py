@@ -13,7 +13,8 @@ import pathlib
 
 import numpy as np
 
-from keras_attention.checks import check_digits, shortened
+from keras_attention.checks.messages import shortened
+from keras_attention.checks.points import check_digits
 from keras_attention.data.batches.pairs import check_size
 from keras_attention.data.files.lines import read_lines
 

@@ -5,7 +5,7 @@ Letters in shapes: P paragraphs, L sentences (lines), W words of a sentence.
 
 import tensorflow as tf
 
-from keras_attention.checks import shortened
+from keras_attention.checks.messages import shortened
 from keras_attention.data.batches.pairs import check_size, check_tokenizer
 from keras_attention.data.files.lines import load_json, save_json
 from keras_attention.data.tokenizers.subwords import SubwordTokenizer

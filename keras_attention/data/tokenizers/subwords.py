@@ -13,7 +13,7 @@ import keras
 import tensorflow as tf
 import tensorflow_text
 
-from keras_attention.checks import shortened
+from keras_attention.checks.messages import shortened
 from keras_attention.data.files.lines import read_whole, write_whole, written_by
 from keras_attention.data.tokenizers.text import SPECIAL_TOKENS, as_ids, as_texts, is_silent, strings
 from keras_attention.extras import how_to_install

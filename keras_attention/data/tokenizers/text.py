@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import tensorflow as tf
 
-from keras_attention.checks import shortened
+from keras_attention.checks.messages import shortened
 from keras_attention.data.files.lines import load_json, save_json
 from keras_attention.tokens import END, PAD, START, UNKNOWN
 

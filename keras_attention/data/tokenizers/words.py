@@ -6,7 +6,7 @@ import unicodedata
 
 import tensorflow as tf
 
-from keras_attention.checks import shortened
+from keras_attention.checks.messages import shortened
 from keras_attention.data.tokenizers.text import (
     REPLACEMENT,
     SPECIAL_TOKENS,

@@ -2,7 +2,7 @@
 
 import hashlib
 
-from keras_attention.checks import shortened
+from keras_attention.checks.messages import shortened
 from keras_attention.data.files.lines import read_lines
 
 

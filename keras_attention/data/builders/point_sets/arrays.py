@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 
-from keras_attention.checks import shortened
+from keras_attention.checks.messages import shortened
 
 LARGEST_INTEGER = 2**53  # up to which float64 knows every one
 

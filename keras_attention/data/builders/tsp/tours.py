@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from keras_attention.checks import shortened
+from keras_attention.checks.messages import shortened
 from keras_attention.data.builders.point_sets.arrays import near_origin, point_sets, sets_of_any_size
 from keras_attention.data.builders.tsp.held_karp import held_karp_tours
 

@@ -1,9 +1,6 @@
-import math
-
-import numpy as np
 import pytest
 
-from keras_attention.ops import shapes
+from keras_attention.checks import shapes
 
 
 def test_unknown_sizes_never_differ():
@@ -60,75 +57,12 @@ def test_unknown_shapes_are_checked_as_far_as_they_are_known():
             "`query` must have a known last axis, its features. Received shape (2, 3, None). "
             "Give the size in `keras.Input(shape=(None, D))`.",
         ),
-        (shapes.check_positive_integer, ("units", 0), "`units` must be a positive integer. Received: 0."),
-        (shapes.check_rate, ("dropout", 1.0), "`dropout` must be a number in [0, 1). Received: 1.0."),
-        (shapes.check_rate, ("dropout", -0.1), "`dropout` must be a number in [0, 1). Received: -0.1."),
-        (
-            shapes.tuple_of_integers,
-            ("output_shape", 8.0),
-            "`output_shape` must be an integer, a list or tuple of such integers, or `None`. Received: 8.0.",
-        ),
-        (
-            shapes.tuple_of_integers,
-            ("attention_axes", (1, "2")),
-            "`attention_axes` must be an integer, a list or tuple of such integers, or `None`. Received: (1, '2').",
-        ),
-        (
-            shapes.tuple_of_integers,
-            ("attention_axes", ()),
-            "`attention_axes` must be an integer, a list or tuple of such integers, or `None`. Received: ().",
-        ),
-        (
-            shapes.tuple_of_integers,
-            ("output_shape", (3, 0), 1),
-            "`output_shape` must be an integer of 1 or more, a list or tuple of such integers, or `None`. Received: (3, 0).",
-        ),
-        (
-            shapes.tuple_of_integers,
-            ("attention_axes", True),
-            "`attention_axes` must be an integer, a list or tuple of such integers, or `None`. Received: True.",
-        ),
-        (shapes.check_positive, ("scale", math.inf), "`scale` must be a positive number. Received: inf."),
     ],
 )
 def test_a_message_names_the_rule_what_was_received_and_the_fix(check, arguments, message):
     with pytest.raises(ValueError) as error:
         check(*arguments)
     assert str(error.value) == message
-
-
-@pytest.mark.parametrize(
-    ("check", "value", "message"),
-    [
-        (shapes.check_positive_integer, 1.5, "`units` must be a positive integer. Received: 1.5 of type float."),
-        (shapes.check_positive_integer, True, "`units` must be a positive integer. Received: True of type bool."),
-        (shapes.check_rate, "0.1", "`units` must be a number in [0, 1). Received: '0.1' of type str."),
-        (shapes.check_rate, False, "`units` must be a number in [0, 1). Received: False of type bool."),
-        (shapes.check_boolean, 1, "`units` must be `True` or `False`. Received: 1 of type int."),
-    ],
-)
-def test_a_wrong_type_is_a_value_error_as_in_keras(check, value, message):
-    with pytest.raises(ValueError) as error:
-        check("units", value)
-    assert str(error.value) == message
-
-
-@pytest.mark.parametrize(
-    ("check", "value", "expected"),
-    [
-        (shapes.check_positive_integer, np.int64(6), 6),
-        (shapes.check_positive, np.float32(0.5), 0.5),
-        (shapes.check_rate, np.float32(0.25), 0.25),
-        (shapes.check_boolean, np.bool_(True), True),
-        (shapes.tuple_of_integers, np.int64(6), (6,)),
-        (shapes.tuple_of_integers, [np.int32(1), 2], (1, 2)),
-    ],
-)
-def test_numbers_of_numpy_become_those_of_python(check, value, expected):
-    found = check("units", value)
-    assert found == expected
-    assert type(found) is type(expected)
-    assert "np." not in repr(found)
 
 
 def test_the_three_shapes_of_attention_are_checked_together():
@@ -147,9 +81,3 @@ def test_lengths_are_compared_along_each_attention_axis():
     shapes.check_same_length((2, 3, 5, 11), (2, 13, 5, 7), axes=(2,))
     with pytest.raises(ValueError, match=r"\(S=13\).*\(S=3\)"):
         shapes.check_same_length((2, 3, 5, 11), (2, 13, 5, 7), axes=(1, 2))
-
-
-def test_an_integer_stands_for_a_tuple_of_one():
-    assert shapes.tuple_of_integers("output_shape", 8) == (8,)
-    assert shapes.tuple_of_integers("output_shape", [8, 5]) == (8, 5)
-    assert shapes.tuple_of_integers("output_shape", None) is None

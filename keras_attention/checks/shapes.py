@@ -1,12 +1,7 @@
-"""Checks of shapes and arguments, whose messages show what was received and what to do.
+"""Checks of shapes, whose messages show the received shape and what to do.
 
 Unknown sizes (`None`) are never an error: a symbolic shape is checked as far as it is known.
 """
-
-import math
-import numbers
-
-import numpy as np
 
 
 def sizes_differ(first, second):
@@ -111,81 +106,3 @@ def check_known_width(name, shape):
             f"`{name}` must have a known last axis, its features. Received shape {tuple(shape)}. "
             "Give the size in `keras.Input(shape=(None, D))`."
         )
-
-
-# === Arguments of constructors ===
-#
-# NumPy's numbers count, booleans are no numbers and numbers no booleans. What is wrong is a `ValueError`, as in Keras.
-
-
-def check_integer(name, value, words, holds):
-    """`value` as an `int`, after checking that it is an integer for which `holds` is true; `words` say which those are."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise ValueError(f"`{name}` must be {words}. Received: {value!r} of type {type(value).__name__}.")
-    if not holds(value):
-        raise ValueError(f"`{name}` must be {words}. Received: {value!r}.")
-    return int(value)
-
-
-def check_number(name, value, words, holds=lambda value: True):
-    """`value` as a `float`, after checking that it is a finite number for which `holds` is true."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise ValueError(f"`{name}` must be {words}. Received: {value!r} of type {type(value).__name__}.")
-    if not (math.isfinite(value) and holds(value)):
-        raise ValueError(f"`{name}` must be {words}. Received: {value!r}.")
-    return float(value)
-
-
-def check_positive_integer(name, value):
-    """`value` as an `int`, after checking that it is an integer above zero."""
-    return check_integer(name, value, "a positive integer", lambda value: value > 0)
-
-
-def check_positive(name, value):
-    """`value` as a `float`, after checking that it is a finite number above zero."""
-    return check_number(name, value, "a positive number", lambda value: value > 0)
-
-
-def check_rate(name, value):
-    """`value` as a `float`, after checking that it is a number in [0, 1)."""
-    return check_number(name, value, "a number in [0, 1)", lambda value: 0 <= value < 1)
-
-
-def check_boolean(name, value):
-    """`value` as a `bool`, after checking that it is `True` or `False`."""
-    if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"`{name}` must be `True` or `False`. Received: {value!r} of type {type(value).__name__}.")
-    return bool(value)
-
-
-def refuse_arguments(owner, given, **reasons):
-    """Raises where `given`, keyword arguments, holds what the class of `owner` sets itself; `reasons` by argument."""
-    for name, reason in reasons.items():
-        if name in given:
-            raise TypeError(f"{type(owner).__name__} takes no argument `{name}`. Received: {given[name]!r}. {reason}")
-
-
-def refuse_autocast(owner, given):
-    """Raises for the argument `autocast` of a Keras layer, which the class of `owner` switches off."""
-    refuse_arguments(owner, given, autocast="Cast to half precision its numbers would be wrong: it is always off.")
-
-
-def check_seed(seed):
-    """`seed` as an `int`, after checking that it is an integer of 0 or more; `None` stays."""
-    return (
-        None
-        if seed is None
-        else check_integer("seed", seed, "an integer of 0 or more, or `None`", lambda seed: seed >= 0)
-    )
-
-
-def tuple_of_integers(name, value, least=None):
-    """`value` as a tuple of one or more integers, `least` or larger: an integer stands for a tuple of one; `None` stays."""
-    if value is None:
-        return None
-    values = value if isinstance(value, list | tuple) else (value,)
-    are_integers = all(isinstance(each, numbers.Integral) and not isinstance(each, bool) for each in values)
-    if not values or not are_integers or (least is not None and min(values) < least):
-        one = "an integer" if least is None else f"an integer of {least} or more"
-        raise ValueError(f"`{name}` must be {one}, a list or tuple of such integers, or `None`. Received: {value!r}.")
-    return tuple(map(int, values))

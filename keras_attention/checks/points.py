@@ -1,17 +1,8 @@
-"""Checks that several folders share, and how their messages quote what they were given. NumPy alone."""
+"""Checks of points and of the indices that stand for them."""
 
 import numpy as np
 
-LONGEST = 80  # characters of a value in a message
 LOST = 1e-3  # share of the extent of some points that may be lost by rounding
-
-
-def shortened(value, longest=LONGEST):
-    """A value as a message can hold it, whatever its size: `"[1, 2, 3 ... (50000000 characters) ... 6, 7]"`"""
-    text = value if isinstance(value, str) else repr(value)
-    if len(text) <= longest:
-        return text
-    return f"{text[: longest // 2]} ... ({len(text)} characters) ... {text[-(longest // 4) :]}"
 
 
 def check_digits(points, place):

@@ -1,0 +1,1 @@
+"""Checks of arguments, shapes and points, with their messages; pure Python and NumPy, for every folder."""

@@ -1,0 +1,11 @@
+"""How a message quotes the value it was given."""
+
+LONGEST = 80  # characters of a value in a message
+
+
+def shortened(value, longest=LONGEST):
+    """A value as a message can hold it, whatever its size: `"[1, 2, 3 ... (50000000 characters) ... 6, 7]"`"""
+    text = value if isinstance(value, str) else repr(value)
+    if len(text) <= longest:
+        return text
+    return f"{text[: longest // 2]} ... ({len(text)} characters) ... {text[-(longest // 4) :]}"
