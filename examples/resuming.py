@@ -2,8 +2,9 @@
 
 import hashlib
 import json
-import os
 import shutil
+
+from keras_attention.files import write_whole
 
 
 def digest(*contents):
@@ -30,9 +31,7 @@ def claim(folder, settings, smoke):
             raise SystemExit(
                 f"{folder} holds another run ({values}). Choose another --output, or delete {folder} to begin anew there."
             )
-    partial = folder / "run.json.partial"
-    partial.write_text(json.dumps(settings, indent=1))
-    os.replace(partial, file)
+    write_whole(file, json.dumps(settings, indent=1).encode())
 
 
 def resume(model, averaging):

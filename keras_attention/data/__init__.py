@@ -14,9 +14,10 @@ from keras_attention.data.builders.tsp import PyVRP, Tsp, TspConfig, shortest_to
 from keras_attention.data.files.document_folders import Documents, load_documents
 from keras_attention.data.files.idx_files import read_idx
 from keras_attention.data.files.point_files import read_points, write_points
+from keras_attention.data.tokenizers.characters import CharacterTokenizer
 from keras_attention.data.tokenizers.documents import DocumentTokenizer
 from keras_attention.data.tokenizers.subwords import SubwordTokenizer
-from keras_attention.data.tokenizers.text import CharacterTokenizer, Tokenizer
+from keras_attention.data.tokenizers.tokenizer import Tokenizer
 from keras_attention.data.tokenizers.words import WordTokenizer
 
 __all__ = [

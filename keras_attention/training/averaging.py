@@ -1,6 +1,5 @@
 """The mean of the last checkpoints of a training."""
 
-import os
 import pathlib
 import re
 
@@ -9,6 +8,7 @@ import numpy as np
 from keras import ops
 
 from keras_attention.checks.arguments import check_positive_integer
+from keras_attention.files import whole_file
 
 
 def average_checkpoints(model, paths):
@@ -138,13 +138,8 @@ class AverageCheckpoints(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         number = epoch + 1
-        self.folder.mkdir(parents=True, exist_ok=True)
-        partial = self.folder / "partial.weights.h5"
-        try:
+        with whole_file(self.folder / f"epoch_{number:04d}.weights.h5") as partial:
             self.model.save_weights(partial)
-            os.replace(partial, self.folder / f"epoch_{number:04d}.weights.h5")
-        finally:
-            partial.unlink(missing_ok=True)
         for each, path in self.numbered_paths():
             if not number - self.last < each <= number:
                 path.unlink()

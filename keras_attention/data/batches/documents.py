@@ -3,9 +3,10 @@
 import numpy as np
 import tensorflow as tf
 
-from keras_attention.data.batches.pairs import check_epoch, check_size, check_tokenizer, rows_of_epochs
+from keras_attention.data.batches.pairs import check_epoch, check_size, rows_of_epochs
 from keras_attention.data.tokenizers.documents import DocumentTokenizer
-from keras_attention.data.tokenizers.text import TEXTS_AT_ONCE, strings
+from keras_attention.data.tokenizers.texts import TEXTS_AT_ONCE, strings
+from keras_attention.data.tokenizers.tokenizer import check_tokenizer
 from keras_attention.tokens import PAD
 
 

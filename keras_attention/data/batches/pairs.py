@@ -8,7 +8,8 @@ import numpy as np
 import tensorflow as tf
 
 from keras_attention.checks.messages import shortened
-from keras_attention.data.tokenizers.text import TEXTS_AT_ONCE, Tokenizer, as_texts
+from keras_attention.data.tokenizers.texts import TEXTS_AT_ONCE, as_texts
+from keras_attention.data.tokenizers.tokenizer import check_tokenizer
 from keras_attention.tokens import END, START
 
 BATCHES_IN_POOL = 32
@@ -179,14 +180,6 @@ def check_pairs(pairs):
         )
     if pairs.cardinality() == tf.data.INFINITE_CARDINALITY:
         raise ValueError("`pairs` must end. Received a data set that repeats for ever. Take off its `repeat()`.")
-
-
-def check_tokenizer(name, tokenizer):
-    if not isinstance(tokenizer, Tokenizer):
-        raise TypeError(
-            f"`{name}` must have the methods of `keras_attention.data.Tokenizer`. Received {type(tokenizer).__name__}. "
-            "Pass an object such as `CharacterTokenizer.train(texts)`."
-        )
 
 
 def check_epoch(epoch):

@@ -3,12 +3,7 @@
 import codecs
 import contextlib
 import gzip
-import json
-import os
-import pathlib
 import zlib
-
-from keras_attention.checks.messages import shortened
 
 LONGEST_LINE = 2**26  # bytes
 LARGEST_GROWTH = 200  # times the size of a compressed file; text and numbers grow five- to twentyfold
@@ -112,57 +107,3 @@ def check_growth(path, size):
             f"{path} must not grow to more than {LARGEST_GROWTH} times its {path.stat().st_size} bytes. Received {size} "
             "bytes or more. If they are meant, decompress it and pass what it holds."
         )
-
-
-def read_json(path, kind):
-    """The dictionary of a file that `kind.save` wrote."""
-    content = json.loads(text_of(read_whole(path), path))
-    if not isinstance(content, dict) or "tokenizer" not in content:
-        raise ValueError("there is no dictionary with 'tokenizer'")
-    if content["tokenizer"] != kind.__name__:
-        raise ValueError(f"it is of a {shortened(content['tokenizer'])}")
-    return content
-
-
-def load_json(path, kind):
-    """The tokeniser in a file that `kind.save` wrote."""
-    with written_by(path, kind):
-        return kind.from_saved(read_json(path, kind))
-
-
-@contextlib.contextmanager
-def written_by(path, kind):
-    """Says of which file it is where it holds no tokeniser."""
-    try:
-        yield
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        reason = shortened(str(error), 400).removesuffix(".")
-        raise ValueError(
-            f"{path} is not a file that `{kind.__name__}.save` wrote: {reason}. Train and save a tokeniser again."
-        ) from error
-
-
-def save_json(path, tokenizer):
-    """Writes what `from_saved` of the tokeniser's class reads, with its name."""
-    content = {"tokenizer": type(tokenizer).__name__, **tokenizer.saved()}
-    write_whole(path, (json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode())
-
-
-def read_whole(path):
-    """The bytes that `write_whole` wrote."""
-    path = pathlib.Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no tokeniser file at {path}. Write it with `tokenizer.save` first.")
-    return path.read_bytes()
-
-
-def write_whole(path, content):
-    """Writes bytes beside the file and then moves them to its place."""
-    path = pathlib.Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
-    try:
-        partial.write_bytes(content)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)

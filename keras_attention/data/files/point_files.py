@@ -8,7 +8,6 @@ Letters in shapes: n points, F coordinates of a point, m indices.
 
 import contextlib
 import gzip
-import os
 import pathlib
 
 import numpy as np
@@ -17,6 +16,7 @@ from keras_attention.checks.messages import shortened
 from keras_attention.checks.points import check_digits
 from keras_attention.data.batches.pairs import check_size
 from keras_attention.data.files.lines import read_lines
+from keras_attention.files import whole_file
 
 
 def read_points(path, closed=True, width=2):
@@ -69,17 +69,10 @@ def write_points(path, examples, closed=True):
         ValueError: A coordinate is not finite, or an index is not a position of a point; the message has the number of
             the example, counted from 0.
     """
-    path = pathlib.Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
-    try:
-        with partial.open("wb") as plain, compressed(plain, path.suffix == ".gz") as file:
-            for number, example in enumerate(examples):
-                with naming(f"Example {number}"):
-                    file.write(line_of(example, closed).encode())
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with whole_file(path) as partial, partial.open("wb") as plain, compressed(plain, partial.suffix == ".gz") as file:
+        for number, example in enumerate(examples):
+            with naming(f"Example {number}"):
+                file.write(line_of(example, closed).encode())
 
 
 @contextlib.contextmanager

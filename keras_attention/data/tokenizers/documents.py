@@ -6,10 +6,12 @@ Letters in shapes: P paragraphs, L sentences (lines), W words of a sentence.
 import tensorflow as tf
 
 from keras_attention.checks.messages import shortened
-from keras_attention.data.batches.pairs import check_size, check_tokenizer
-from keras_attention.data.files.lines import load_json, save_json
+from keras_attention.data.batches.pairs import check_size
+from keras_attention.data.tokenizers.characters import CharacterTokenizer
+from keras_attention.data.tokenizers.saved import load_json, save_json
 from keras_attention.data.tokenizers.subwords import SubwordTokenizer
-from keras_attention.data.tokenizers.text import CharacterTokenizer, as_texts
+from keras_attention.data.tokenizers.texts import as_texts
+from keras_attention.data.tokenizers.tokenizer import check_tokenizer
 from keras_attention.data.tokenizers.words import ATTACHED, WordTokenizer
 
 SENTENCE_END = rf"""(?:[.!?]{ATTACHED}*)+(?:["'”’)\]]{ATTACHED}*)*[\s\p{{Z}}]+|[\r\n]+"""

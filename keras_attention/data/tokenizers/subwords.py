@@ -14,9 +14,11 @@ import tensorflow as tf
 import tensorflow_text
 
 from keras_attention.checks.messages import shortened
-from keras_attention.data.files.lines import read_whole, write_whole, written_by
-from keras_attention.data.tokenizers.text import SPECIAL_TOKENS, as_ids, as_texts, is_silent, strings
+from keras_attention.data.tokenizers.saved import read_whole, written_by
+from keras_attention.data.tokenizers.texts import as_ids, as_texts, is_silent, strings
+from keras_attention.data.tokenizers.tokenizer import SPECIAL_TOKENS
 from keras_attention.extras import how_to_install
+from keras_attention.files import write_whole
 from keras_attention.tokens import END, PAD, START, UNKNOWN
 
 TEXTS_BETWEEN_UPDATES = 1000

@@ -7,18 +7,9 @@ import unicodedata
 import tensorflow as tf
 
 from keras_attention.checks.messages import shortened
-from keras_attention.data.tokenizers.text import (
-    REPLACEMENT,
-    SPECIAL_TOKENS,
-    TEXTS_AT_ONCE,
-    TableTokenizer,
-    as_ids,
-    as_texts,
-    check_maximum_size,
-    is_silent,
-    most_frequent,
-    strings,
-)
+from keras_attention.data.tokenizers.tables import TableTokenizer, check_maximum_size, most_frequent
+from keras_attention.data.tokenizers.texts import REPLACEMENT, TEXTS_AT_ONCE, as_ids, as_texts, is_silent, strings
+from keras_attention.data.tokenizers.tokenizer import SPECIAL_TOKENS
 
 # What belongs to the character before it (Unicode, UAX #29, rule WB4): marks, skin tones, and characters without a form but
 # the space without width. After a joiner also the next symbol does (WB3c).
