@@ -1,6 +1,7 @@
-"""Checks of the arguments of constructors.
+"""Checks of arguments. NumPy's numbers count, booleans are no numbers and numbers no booleans.
 
-NumPy's numbers count, booleans are no numbers and numbers no booleans. What is wrong is a `ValueError`, as in Keras.
+In constructors of layers and models a wrong type is a `ValueError`, as in Keras; `check_at_least`, for functions and data
+sets, raises `TypeError`.
 """
 
 import math
@@ -9,9 +10,25 @@ import numbers
 import numpy as np
 
 
+def is_integer(value):
+    """True for integers of Python and NumPy, without booleans."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def check_at_least(name, value, least):
+    """`value` as an `int`, after checking that it is an integer of `least` or more."""
+    if not is_integer(value):
+        raise TypeError(
+            f"`{name}` must be an integer. Received {name}={value!r} of type {type(value).__name__}. Pass an `int`."
+        )
+    if value < least:
+        raise ValueError(f"`{name}` must be at least {least}. Received {name}={value}.")
+    return int(value)
+
+
 def check_integer(name, value, words, holds):
     """`value` as an `int`, after checking that it is an integer for which `holds` is true; `words` say which those are."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+    if not is_integer(value):
         raise ValueError(f"`{name}` must be {words}. Received: {value!r} of type {type(value).__name__}.")
     if not holds(value):
         raise ValueError(f"`{name}` must be {words}. Received: {value!r}.")
@@ -63,11 +80,8 @@ def refuse_autocast(owner, given):
 
 def check_seed(seed):
     """`seed` as an `int`, after checking that it is an integer of 0 or more; `None` stays."""
-    return (
-        None
-        if seed is None
-        else check_integer("seed", seed, "an integer of 0 or more, or `None`", lambda seed: seed >= 0)
-    )
+    words = "an integer of 0 or more, or `None`"
+    return None if seed is None else check_integer("seed", seed, words, lambda seed: seed >= 0)
 
 
 def tuple_of_integers(name, value, least=None):
@@ -75,8 +89,7 @@ def tuple_of_integers(name, value, least=None):
     if value is None:
         return None
     values = value if isinstance(value, list | tuple) else (value,)
-    are_integers = all(isinstance(each, numbers.Integral) and not isinstance(each, bool) for each in values)
-    if not values or not are_integers or (least is not None and min(values) < least):
+    if not values or not all(map(is_integer, values)) or (least is not None and min(values) < least):
         one = "an integer" if least is None else f"an integer of {least} or more"
         raise ValueError(f"`{name}` must be {one}, a list or tuple of such integers, or `None`. Received: {value!r}.")
     return tuple(map(int, values))

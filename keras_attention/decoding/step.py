@@ -1,24 +1,23 @@
 """What every search shares: checks of its length and state, and one checked call of the step function."""
 
-import numbers
-
 import keras
 from keras import ops
 
+from keras_attention.checks.arguments import is_integer
 from keras_attention.checks.shapes import sizes_differ
 from keras_attention.ops.known_values import known_values, may_hold_integers
 
 
 def check_max_length(max_length):
     """`max_length` as a Python integer, or as an int32 scalar where it is a tensor."""
-    is_integer = isinstance(max_length, numbers.Integral) and not isinstance(max_length, bool)
+    is_known = is_integer(max_length)
     is_scalar_tensor = hasattr(max_length, "dtype") and tuple(max_length.shape) == ()
-    if not is_integer and not (is_scalar_tensor and may_hold_integers(max_length)):
+    if not is_known and not (is_scalar_tensor and may_hold_integers(max_length)):
         raise TypeError(f"`max_length` must be an integer or an integer scalar tensor. Received: {max_length!r}.")
-    value = max_length if is_integer else known_values(max_length)
+    value = max_length if is_known else known_values(max_length)
     if value is not None and value < 0:
         raise ValueError(f"`max_length` must not be negative. Received: {value}.")
-    return int(max_length) if is_integer else ops.cast(max_length, "int32")
+    return int(max_length) if is_known else ops.cast(max_length, "int32")
 
 
 def check_batch_first(state, start):

@@ -4,6 +4,7 @@ import keras
 import tensorflow as tf
 
 from keras_attention import decoding
+from keras_attention.checks.arguments import check_at_least
 from keras_attention.serving.rows import answer_rows, row_limits
 from keras_attention.serving.text_signatures import check_tokenizers, check_vocabularies, text_signatures
 from keras_attention.serving.versions import new_version
@@ -109,7 +110,7 @@ def export(
     check_backend()
     for name, length in (("max_length", max_length), ("max_source_length", max_source_length)):
         if length is not None:
-            check_length(name, length)
+            check_at_least(name, length, 1)
     lengths = {} if max_length is None else {"max_length": max_length}
     signatures = own_signatures(model, sampler=decoding.get(sampler), **lengths)
     check_tokenizers(signatures, source_tokenizer, target_tokenizer)
@@ -193,13 +194,6 @@ def source_argument(signatures):
             f"{name!r} has the inputs {list(inputs)}. Put another signature first, or leave the tokenisers out."
         )
     return next(iter(inputs))
-
-
-def check_length(name, length):
-    if isinstance(length, bool) or not isinstance(length, int):
-        raise TypeError(f"`{name}` must be an integer. Received {name}={length!r}.")
-    if length < 1:
-        raise ValueError(f"`{name}` must be 1 or more. Received {name}={length}.")
 
 
 def check_backend():

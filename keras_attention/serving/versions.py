@@ -7,6 +7,8 @@ import os
 import shutil
 import tempfile
 
+from keras_attention.checks.arguments import check_at_least
+
 HIDDEN = ".export-"
 
 
@@ -25,10 +27,7 @@ def free_version(path, version=None):
     versions = existing_versions(path)
     if version is None:
         return versions[-1] + 1 if versions else 1
-    if isinstance(version, bool) or not isinstance(version, int):
-        raise TypeError(f"`version` must be an integer or None. Received version={version!r}.")
-    if version < 1:
-        raise ValueError(f"`version` must be 1 or more. Received version={version}. Leave it out to take the next one.")
+    version = check_at_least("version", version, 1)
     if version in versions:
         raise ValueError(
             f"`version` must not exist yet. Received version={version}, and {str(path)!r} already holds the versions "

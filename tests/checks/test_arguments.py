@@ -84,3 +84,18 @@ def test_an_integer_stands_for_a_tuple_of_one():
     assert arguments.tuple_of_integers("output_shape", 8) == (8,)
     assert arguments.tuple_of_integers("output_shape", [8, 5]) == (8, 5)
     assert arguments.tuple_of_integers("output_shape", None) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "message"),
+    [
+        (1.5, TypeError, "`copies` must be an integer. Received copies=1.5 of type float. Pass an `int`."),
+        (True, TypeError, "`copies` must be an integer. Received copies=True of type bool. Pass an `int`."),
+        (2, ValueError, "`copies` must be at least 3. Received copies=2."),
+    ],
+)
+def test_integers_of_functions_have_a_least_value(value, error, message):
+    with pytest.raises(error) as raised:
+        arguments.check_at_least("copies", value, 3)
+    assert str(raised.value) == message
+    assert type(arguments.check_at_least("copies", np.int64(3), 3)) is int

@@ -3,7 +3,8 @@
 import numpy as np
 import tensorflow as tf
 
-from keras_attention.data.batches.pairs import check_epoch, check_size, rows_of_epochs
+from keras_attention.checks.arguments import check_positive_integer
+from keras_attention.data.batches.pairs import check_epoch, rows_of_epochs
 from keras_attention.data.tokenizers.documents import DocumentTokenizer
 from keras_attention.data.tokenizers.texts import TEXTS_AT_ONCE, strings
 from keras_attention.data.tokenizers.tokenizer import check_tokenizer
@@ -55,7 +56,7 @@ def read_documents(texts, labels, tokenizer, batch_size):
     """The ids of all documents, a ragged tensor, and the labels, an array."""
     if not isinstance(tokenizer, DocumentTokenizer):
         check_tokenizer("tokenizer", tokenizer)
-    check_size("batch_size", batch_size)
+    check_positive_integer("batch_size", batch_size)
     texts, labels = list(strings(texts)), np.asarray(labels)
     if labels.dtype.kind not in "biuf":
         raise TypeError(

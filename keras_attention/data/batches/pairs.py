@@ -1,12 +1,12 @@
 """Batches of text pairs: read, tokenise, filter, keep in memory, shuffle, bucket by length, pad, prefetch."""
 
 import math
-import numbers
 import random
 
 import numpy as np
 import tensorflow as tf
 
+from keras_attention.checks.arguments import check_positive_integer
 from keras_attention.checks.messages import shortened
 from keras_attention.data.tokenizers.texts import TEXTS_AT_ONCE, as_texts
 from keras_attention.data.tokenizers.tokenizer import check_tokenizer
@@ -107,10 +107,10 @@ def read_tokens(pairs, source_tokenizer, target_tokenizer, batch_size, max_sourc
     check_pairs(pairs)
     check_tokenizer("source_tokenizer", source_tokenizer)
     check_tokenizer("target_tokenizer", target_tokenizer)
-    check_size("batch_size", batch_size)
+    check_positive_integer("batch_size", batch_size)
     for name, length in (("max_source_length", max_source_length), ("max_target_length", max_target_length)):
         if length is not None:
-            check_size(name, length)
+            check_positive_integer(name, length)
 
     def tokenise_and_filter(source_texts, target_texts):
         source = source_tokenizer.tokenize(source_texts)  # (1024, None)
@@ -188,8 +188,3 @@ def check_epoch(epoch):
             f"`epoch` must be an integer `tf.Variable` or None. Received: {epoch!r}. Pass `tf.Variable(0)`, here and to "
             "`SeedEachEpoch`."
         )
-
-
-def check_size(name, size):
-    if isinstance(size, bool) or not isinstance(size, numbers.Integral) or size < 1:
-        raise ValueError(f"`{name}` must be a positive integer. Received {name}={size!r}. Pass 1 or more.")

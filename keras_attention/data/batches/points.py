@@ -6,9 +6,9 @@ Letters in shapes: n points, F coordinates of a point, m indices.
 import numpy as np
 import tensorflow as tf
 
+from keras_attention.checks.arguments import check_positive_integer
 from keras_attention.checks.messages import shortened
 from keras_attention.checks.points import LOST, check_digits, lost_digits
-from keras_attention.data.batches.pairs import check_size
 
 NAMES = ("points", "indices")
 
@@ -50,10 +50,10 @@ def point_batches(examples, batch_size=128, max_points=None, max_length=None, dr
     """
     dataset = examples if isinstance(examples, tf.data.Dataset) else point_dataset(examples)
     check_element(dataset.element_spec)
-    check_size("batch_size", batch_size)
+    check_positive_integer("batch_size", batch_size)
     for name, size in (("max_points", max_points), ("max_length", max_length)):
         if size is not None:
-            check_size(name, size)
+            check_positive_integer(name, size)
 
     # What fills the shorter examples until the mask is made, the least number of each type: no point and no index.
     spec = dataset.element_spec

@@ -12,9 +12,9 @@ import pathlib
 
 import numpy as np
 
+from keras_attention.checks.arguments import check_positive_integer
 from keras_attention.checks.messages import shortened
 from keras_attention.checks.points import check_digits
-from keras_attention.data.batches.pairs import check_size
 from keras_attention.data.files.lines import read_lines
 from keras_attention.files import whole_file
 
@@ -44,7 +44,7 @@ def read_points(path, closed=True, width=2):
     References:
         Vinyals, Fortunato and Jaitly, 2015, arXiv:1506.03134, section 3.
     """
-    check_size("width", width)
+    check_positive_integer("width", width)
     path, examples = pathlib.Path(path), []
     for number, line in enumerate(read_lines(path), start=1):
         if line.strip():

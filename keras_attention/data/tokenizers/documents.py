@@ -5,8 +5,8 @@ Letters in shapes: P paragraphs, L sentences (lines), W words of a sentence.
 
 import tensorflow as tf
 
+from keras_attention.checks.arguments import check_positive_integer
 from keras_attention.checks.messages import shortened
-from keras_attention.data.batches.pairs import check_size
 from keras_attention.data.tokenizers.characters import CharacterTokenizer
 from keras_attention.data.tokenizers.saved import load_json, save_json
 from keras_attention.data.tokenizers.subwords import SubwordTokenizer
@@ -70,7 +70,7 @@ class DocumentTokenizer(tf.Module):
         super().__init__(name=name)
         check_tokenizer("tokenizer", tokenizer)
         self.tokenizer = tokenizer
-        self.levels = check_levels(levels)
+        self.levels = document_levels(levels)
         self.max_words = max_words
         self.max_sentences = max_sentences
         self.max_paragraphs = max_paragraphs
@@ -151,7 +151,8 @@ def pieces_of(texts, end):
     return tf.strings.split(tf.strings.regex_replace(texts, end, rf"\0{SEPARATOR}"), SEPARATOR)
 
 
-def check_levels(levels):
+def document_levels(levels):
+    """`levels` as a tuple, after checking that they are those of a document, from below."""
     names = tuple(levels) if isinstance(levels, list | tuple) else ()
     if names[:1] != ("word",) or names != tuple(level for level in LEVELS if level in names):
         raise ValueError(
@@ -164,7 +165,7 @@ def check_levels(levels):
 def check_limits(levels, limits):
     for level, limit in limits.items():
         if limit is not None:
-            check_size(f"max_{level}s", limit)
+            check_positive_integer(f"max_{level}s", limit)
             if level not in levels:
                 raise ValueError(
                     f"`max_{level}s` needs the level {level!r}. Received max_{level}s={limit} and levels={levels}. Leave "

@@ -4,7 +4,6 @@ import base64
 import contextlib
 import hashlib
 import io
-import numbers
 import pathlib
 import sys
 import tempfile
@@ -13,6 +12,7 @@ import keras
 import tensorflow as tf
 import tensorflow_text
 
+from keras_attention.checks.arguments import check_at_least
 from keras_attention.checks.messages import shortened
 from keras_attention.data.tokenizers.saved import read_whole, written_by
 from keras_attention.data.tokenizers.texts import as_ids, as_texts, is_silent, strings
@@ -109,8 +109,7 @@ class SubwordTokenizer(tf.Module):
             ) from error
         if algorithm not in ("unigram", "bpe"):
             raise ValueError(f'`algorithm` must be "unigram" or "bpe". Received: {algorithm!r}.')
-        if isinstance(vocabulary_size, bool) or not isinstance(vocabulary_size, numbers.Integral):
-            raise TypeError(f"`vocabulary_size` must be an integer. Received: {vocabulary_size!r}.")
+        vocabulary_size = check_at_least("vocabulary_size", vocabulary_size, 1)
         model, failures = io.BytesIO(), []
         # With a space before each text its first word is the piece it is elsewhere. sentencepiece can add the space by
         # itself, but then takes every space off the front again.

@@ -120,7 +120,7 @@ def test_labels_that_do_not_fit_raise():
 def test_other_arguments_that_are_wrong_raise():
     with pytest.raises(TypeError, match="`tokenizer` must have the methods"):
         evaluation_document_batches(TEXTS, LABELS, str)
-    with pytest.raises(ValueError, match="Received batch_size=0"):
+    with pytest.raises(ValueError, match="Received: 0"):
         evaluation_document_batches(TEXTS, LABELS, DOCUMENTS, batch_size=0)
     with pytest.raises(TypeError, match="`epoch` must be an integer"):
         training_document_batches(TEXTS, LABELS, DOCUMENTS, epoch=3)

@@ -212,7 +212,7 @@ def test_object_that_is_no_tokenizer_raises(letters):
 @pytest.mark.parametrize("name", ["batch_size", "max_source_length", "max_target_length"])
 @pytest.mark.parametrize("size", [0, -1, 2.5, "7"])
 def test_size_that_is_not_a_positive_integer_raises(letters, name, size):
-    with pytest.raises(ValueError, match=f"`{name}` must be a positive integer. Received {name}={size!r}"):
+    with pytest.raises(ValueError, match=f"`{name}` must be a positive integer. Received: {size!r}"):
         evaluation_batches(many_pairs(3), letters, DIGITS, **{name: size})
 
 

@@ -262,5 +262,5 @@ def test_no_example_raises():
 @pytest.mark.parametrize("name", ["batch_size", "max_points", "max_length"])
 @pytest.mark.parametrize("size", [0, -1, 2.0, True])
 def test_sizes_must_be_positive(name, size):
-    with pytest.raises(ValueError, match=rf"`{name}` must be a positive integer\. Received {name}={size}"):
+    with pytest.raises(ValueError, match=rf"`{name}` must be a positive integer\. Received: {size}"):
         point_batches([THREE], **{name: size})

@@ -215,7 +215,7 @@ def test_missing_file_raises(tmp_path):
 
 
 def test_width_must_be_positive(write):
-    with pytest.raises(ValueError, match=r"`width` must be a positive integer\. Received width=0"):
+    with pytest.raises(ValueError, match=r"`width` must be a positive integer\. Received: 0"):
         read_points(write(HULLS), width=0)
 
 

@@ -179,7 +179,7 @@ def test_other_levels_raise(words, levels):
 def test_a_limit_of_another_level_or_that_is_not_positive_raises(words):
     with pytest.raises(ValueError, match=r"`max_paragraphs` needs the level 'paragraph'. Received max_paragraphs=3"):
         DocumentTokenizer(words, max_paragraphs=3)
-    with pytest.raises(ValueError, match=r"`max_words` must be a positive integer\. Received max_words=0"):
+    with pytest.raises(ValueError, match=r"`max_words` must be a positive integer\. Received: 0"):
         DocumentTokenizer(words, max_words=0)
 
 

@@ -229,7 +229,7 @@ def test_mistakes_in_the_texts_are_named():
         SubwordTokenizer.train("texts.en", verbose=0)
     with pytest.raises(TypeError, match=r"must hold strings.* Received a int: 3"):
         SubwordTokenizer.train(["abc", 3], verbose=0)
-    with pytest.raises(TypeError, match=r"`vocabulary_size` must be an integer\. Received: 293\.0"):
+    with pytest.raises(TypeError, match=r"`vocabulary_size` must be an integer\. Received vocabulary_size=293\.0"):
         SubwordTokenizer.train(["abc"], vocabulary_size=293.0)
 
 

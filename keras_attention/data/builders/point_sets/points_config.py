@@ -4,6 +4,8 @@ import dataclasses
 
 import tensorflow_datasets as tfds
 
+from keras_attention.checks.arguments import check_at_least, is_integer
+
 ORDERS = ("random", "sorted")
 COUNTS = ("train_examples", "validation_examples", "test_examples")
 
@@ -40,10 +42,10 @@ class PointsConfig(tfds.core.BuilderConfig):
     seed: int = 0
 
     def __post_init__(self):
-        check_points(self.points)
+        self.points = check_number_of_points(self.points)
         for name in COUNTS:
-            check_integer(name, getattr(self, name), lowest=1)
-        check_integer("seed", self.seed, lowest=0)
+            setattr(self, name, check_at_least(name, getattr(self, name), 1))
+        self.seed = check_at_least("seed", self.seed, 0)
         if self.order not in ORDERS:
             raise ValueError(f"`order` must be one of {ORDERS}. Received order={self.order!r}. Pass one of them.")
         if self.description is None:
@@ -70,30 +72,18 @@ class PointsConfig(tfds.core.BuilderConfig):
         return [cls(name=name, **settings), cls(name=f"{name}-sorted", order="sorted", **settings)]
 
 
-def check_points(points):
-    """Raises unless `points` is a whole number from 1 on, or a range of such numbers."""
+def check_number_of_points(points):
+    """`points`, after checking that it is an integer from 1 on or a range of them."""
     if isinstance(points, range):
         if not points or min(points) < 1:
             raise ValueError(
                 f"The range `points` must have a number, and none below 1. Received points={points}. For 5 to 20 points "
                 "pass `range(5, 21)`: its end is not part of it."
             )
-    elif isinstance(points, int):
-        check_integer("points", points, lowest=1)
-    else:
+        return points
+    if not is_integer(points):
         raise TypeError(
             f"`points` must be an integer or a `range`. Received points={points!r} of type {type(points).__name__}. "
             "Pass the number of points, or `range(5, 21)` for 5 to 20."
         )
-
-
-def check_integer(name, value, lowest):
-    """Raises unless the value is an integer that is not too small."""
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(
-            f"`{name}` must be an integer. Received {name}={value!r} of type {type(value).__name__}. Pass an `int`."
-        )
-    if value < lowest:
-        raise ValueError(
-            f"`{name}` must be at least {lowest}. Received {name}={value}. Pass an integer from {lowest} on."
-        )
+    return check_at_least("points", points, 1)

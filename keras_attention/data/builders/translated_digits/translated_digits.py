@@ -6,7 +6,7 @@ import hashlib
 import numpy as np
 import tensorflow_datasets as tfds
 
-from keras_attention.data.builders.point_sets.points_config import check_integer
+from keras_attention.checks.arguments import check_at_least
 from keras_attention.data.builders.point_sets.random_points import random_bits
 from keras_attention.data.builders.prepared_once import PreparedOnce
 from keras_attention.data.builders.translated_digits.digits import load_digits
@@ -56,9 +56,10 @@ class TranslatedDigits(PreparedOnce):
     RELEASE_NOTES = {"1.0.0": "First release."}  # noqa: RUF012 (a name TFDS reads)
 
     def __init__(self, folder=None, canvas=60, copies=1, seed=0, *, data_dir=None):
-        for argument, value, lowest in (("canvas", canvas, 1), ("copies", copies, 1), ("seed", seed, 0)):
-            check_integer(argument, value, lowest)
-        self.folder, self.canvas, self.copies, self.seed = folder, canvas, copies, seed
+        self.folder = folder
+        self.canvas = canvas = check_at_least("canvas", canvas, 1)
+        self.copies = copies = check_at_least("copies", copies, 1)
+        self.seed = seed = check_at_least("seed", seed, 0)
         self.digits = load_digits(folder)
         for images, _ in self.digits.values():
             check_fits(images.shape, canvas)
