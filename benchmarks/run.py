@@ -54,7 +54,9 @@ def table(comparison, size, times, missing):
     """The times of each contender, and a line for those left out."""
     ours, *peers = comparison.contenders
     if ours in missing:
-        raise SystemExit(f"{ours} cannot run: {missing[ours]}. Install the package: pip install -e .")
+        raise SystemExit(
+            f"{ours} cannot run: {missing[ours]}. Install the package in the project's folder: pip install -e ."
+        )
     lines = [f"{'':24}{'median':>10}{'fastest':>10}{'slowest':>10}{'CPU':>10}{'ours / its':>13}{'target':>10}"]
     for name, answers in times.items():
         seconds = [answer["seconds"] for answer in answers]

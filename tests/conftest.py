@@ -33,7 +33,7 @@ def pytest_report_header(config):
 
 def pytest_collection_modifyitems(items):
     """The longest files first, so that the processes of pytest-xdist end together."""
-    longest = ("test_readme", "test_examples_of_sequences", "test_examples_of_readers")
+    longest = ("test_docs", "test_examples_of_sequences", "test_examples_of_readers")
     items.sort(key=lambda item: item.path.stem not in longest)
 
 

@@ -1,6 +1,5 @@
 """Every example of a public docstring runs and gives what it says."""
 
-import ast
 import doctest
 import importlib
 
@@ -8,6 +7,7 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from literals import literal, plain
 
 FOLDERS = ["alignments", "decoding", "layers", "models", "scores", "training"]
 
@@ -18,24 +18,6 @@ def documented():
         for name in module.__all__:
             if name != "get":
                 yield pytest.param(getattr(module, name), id=f"{folder}.{name}")
-
-
-def plain(value):
-    """Shapes as tuples and tensors as nested lists, rounded as the docstrings print them."""
-    if isinstance(value, tuple) or type(value).__name__ in ("TensorShape", "Size"):
-        return tuple(plain(item) for item in value)
-    if hasattr(value, "shape"):
-        array = ops.convert_to_numpy(value)
-        return (array if array.dtype == "bool" else np.round(array.astype("float64"), 4)).tolist()
-    return value
-
-
-def literal(text):
-    """The value that a docstring shows, or None where it is not a literal."""
-    try:
-        return ast.literal_eval(text)
-    except (SyntaxError, ValueError):
-        return None
 
 
 @pytest.mark.parametrize("documented_object", list(documented()))
