@@ -5,7 +5,8 @@ Letters in shapes: n points, m indices; L indices and the end, 0, with all after
 
 import numpy as np
 
-from keras_attention.evaluation.sequences import checked_positions, compared, mean, positions, share
+from keras_attention.checks.points import plane_points, positions_before_end
+from keras_attention.evaluation.sequences import compared, mean, share
 from keras_attention.extras import how_to_install
 
 
@@ -34,7 +35,8 @@ def same_polygon(indices, reference):
     References:
         Vinyals, Fortunato and Jaitly, 2015, arXiv:1506.03134, section 4.2.
     """
-    answer, reference = positions(indices), positions(reference)
+    answer = positions_before_end("indices", indices)
+    reference = positions_before_end("reference", reference)
     return any(answer[start:] + answer[:start] == reference for start in range(max(len(answer), 1)))
 
 
@@ -63,9 +65,9 @@ def is_simple_polygon(points, indices):
         >>> is_simple_polygon(square, [1, 3, 2, 4])
         False
     """
-    points = checked_plane(points)
+    points = plane_points(points)
     shapely = import_shapely()
-    corners = checked_positions(indices, len(points))
+    corners = positions_before_end("indices", indices, len(points))
     places = points[np.array(corners, "int64") - 1]  # (m, 2)
     if len(corners) < 3 or len(np.unique(places, axis=0)) < len(corners):
         return False
@@ -108,8 +110,8 @@ def area_coverage(points, indices, reference):
 
 def polygon_area(points, indices):
     """`area = 1/2 · |sum over corners of x · y_next - x_next · y|`, relative to the first corner"""
-    points = checked_plane(points)
-    corners = points[np.array(checked_positions(indices, len(points)), "int64") - 1]  # (m, 2)
+    points = plane_points(points)
+    corners = points[np.array(positions_before_end("indices", indices, len(points)), "int64") - 1]  # (m, 2)
     corners = corners - corners[:1]  # so that far from the origin nothing is cancelled
     following = np.roll(corners, -1, axis=0)
     return float(abs(np.sum(corners[:, 0] * following[:, 1] - following[:, 0] * corners[:, 1])) / 2.0)
@@ -154,22 +156,6 @@ def evaluate_hulls(examples, answers):
         "area_coverage": mean(coverages),
         "simple": share(~np.isnan(coverages)),  # a hull that a simple polygon can lie in has an area
     }
-
-
-def checked_plane(points):
-    """Points of the plane as float64 `(n, 2)`."""
-    points = np.asarray(points, "float64")
-    if points.ndim != 2 or points.shape[1] != 2:
-        raise ValueError(
-            f"`points` must have shape (n, 2), x and y of each. Received points of shape {points.shape}. Pass one "
-            "example without padding."
-        )
-    if not np.isfinite(points).all():
-        raise ValueError(
-            f"`points` must be finite. Received {points[~np.isfinite(points).all(axis=1)][0].tolist()}. Mend the point or "
-            "leave the example out."
-        )
-    return points
 
 
 def import_shapely():

@@ -5,7 +5,7 @@ Letters in shapes: n points, m indices; L indices and the end, 0, with all after
 
 import numpy as np
 
-from keras_attention.checks.messages import shortened
+from keras_attention.checks.points import positions_before_end
 
 
 def evaluate_sequences(examples, answers):
@@ -47,37 +47,9 @@ def compared(examples, answers):
     triples = []
     for example, answer in zip(examples, answers, strict=True):
         points = np.asarray(example["points"], "float64")
-        reference = checked_positions(example["indices"], len(points))
-        triples.append((points, checked_positions(answer, len(points)), reference))
+        reference = positions_before_end("indices", example["indices"], len(points))
+        triples.append((points, positions_before_end("answer", answer, len(points)), reference))
     return triples
-
-
-def checked_positions(indices, number_of_points):
-    """`positions`, each from 1 to the number of points."""
-    found = positions(indices)
-    if found and max(found) > number_of_points:
-        raise ValueError(
-            f"Indices must be from 1 to {number_of_points}, the number of points, or 0 for the end. Received "
-            f"{max(found)} among {shortened(found)}. Pass the points and the answer of the same example."
-        )
-    return found
-
-
-def positions(indices):
-    """The positions that stand before the end: `[3, 1, 2, 0, 0]`  ->  `[3, 1, 2]`"""
-    array = np.asarray(indices)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise TypeError(
-            f"Indices must be integers of shape (L,). Received {array.dtype} of shape {array.shape}. Pass one answer, "
-            "such as `model.generate(inputs)[0]`."
-        )
-    if array.size and array.min() < 0:
-        raise ValueError(
-            f"Indices count from 1, and 0 is the end. Received {array.min()} among {shortened(array.tolist())}. Add 1 to "
-            "indices that count from 0."
-        )
-    found = array.tolist()
-    return found[: found.index(0)] if 0 in found else found
 
 
 def share(results):

@@ -5,7 +5,8 @@ Letters in shapes: n points, F coordinates of a point, m indices; L indices and 
 
 import numpy as np
 
-from keras_attention.evaluation.sequences import checked_positions, compared, mean
+from keras_attention.checks.points import are_integers, check_positions, positions_before_end
+from keras_attention.evaluation.sequences import compared, mean
 
 
 def tour_length(points, indices):
@@ -60,7 +61,7 @@ def is_tour(points, indices):
         >>> is_tour([[0.0, 0.0], [3.0, 0.0], [3.0, 4.0]], [3, 1, 3, 0])
         False
     """
-    return sorted(checked_positions(indices, len(points))) == list(range(1, len(points) + 1))
+    return sorted(positions_before_end("indices", indices, len(points))) == list(range(1, len(points) + 1))
 
 
 def evaluate_tours(examples, answers):
@@ -107,17 +108,12 @@ def evaluate_tours(examples, answers):
 def checked_tours(points, indices):
     """Points as float64 `(..., n, F)` and indices `(..., L)` of the same leading axes."""
     points, indices = np.asarray(points, "float64"), np.asarray(indices)
-    if indices.size and indices.dtype.kind not in "iu":
+    if not are_integers(indices):
         raise TypeError(f"`indices` must be integers. Received {indices.dtype} of shape {indices.shape}. Cast them.")
     if points.ndim < 2 or points.shape[:-2] != indices.shape[:-1]:
         raise ValueError(
             "`points` (..., n, F) and `indices` (..., L) must have the same leading axes. Received points of shape "
             f"{points.shape} and indices of shape {indices.shape}. Pass one tour for each set of points."
         )
-    number_of_points = points.shape[-2]
-    if indices.size and not 0 <= indices.min() <= indices.max() <= number_of_points:
-        raise ValueError(
-            f"Indices must be from 1 to {number_of_points}, the number of points, or 0 for the end. Received indices "
-            f"from {indices.min()} to {indices.max()}. Pass the points and the tours of the same examples."
-        )
+    check_positions("indices", indices[indices != 0], points.shape[-2])
     return points, indices.astype("int64")

@@ -7,7 +7,8 @@ Letters in shapes: n points, m indices; L indices and the end, 0, with all after
 """
 
 from keras_attention.checks.messages import shortened
-from keras_attention.evaluation.sequences import compared, mean, positions, share
+from keras_attention.checks.points import positions_before_end
+from keras_attention.evaluation.sequences import compared, mean, share
 
 
 def same_triangulation(indices, reference):
@@ -34,7 +35,7 @@ def same_triangulation(indices, reference):
     References:
         Vinyals, Fortunato and Jaitly, 2015, arXiv:1506.03134, section 4.3.
     """
-    answer, reference = positions(indices), checked_triangles(reference)
+    answer, reference = positions_before_end("indices", indices), checked_triangles(reference)
     return len(answer) % 3 == 0 and sorted(triangles(answer)) == sorted(reference)
 
 
@@ -64,7 +65,8 @@ def triangle_coverage(indices, reference):
         Vinyals, Fortunato and Jaitly, 2015, arXiv:1506.03134, section 4.3.
     """
     reference = set(checked_triangles(reference))
-    return len(reference.intersection(triangles(positions(indices)))) / len(reference) if reference else 1.0
+    found = reference.intersection(triangles(positions_before_end("indices", indices)))
+    return len(found) / len(reference) if reference else 1.0
 
 
 def evaluate_triangulations(examples, answers):
@@ -107,7 +109,7 @@ def triangles(corners):
 
 def checked_triangles(reference):
     """The triangles of a sequence that has no unfinished one."""
-    corners = positions(reference)
+    corners = positions_before_end("reference", reference)
     if len(corners) % 3:
         raise ValueError(
             f"`reference` must have three indices for each triangle. Received {len(corners)} indices: {shortened(corners)}. "

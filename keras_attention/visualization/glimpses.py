@@ -6,6 +6,7 @@ Letters in shapes: T glimpses; H rows and W columns of C channels.
 import numpy as np
 from matplotlib.patches import Rectangle
 
+from keras_attention.checks.points import finite_points
 from keras_attention.visualization.figures import new_figure
 from keras_attention.visualization.labels import drawable
 from keras_attention.visualization.points import ANSWER, COLUMNS, PANEL
@@ -128,10 +129,10 @@ def checked_image(image):
 
 def checked_locations(locations):
     """The locations as an array of float64."""
-    locations = np.asarray(locations, "float64")
-    if locations.ndim != 2 or locations.shape[1] != 2 or len(locations) == 0 or not np.isfinite(locations).all():
+    locations = np.asarray(locations)
+    if locations.ndim != 2 or locations.shape[1] != 2 or len(locations) == 0:
         raise ValueError(
-            "`locations` must be finite numbers of shape (T, 2), one glimpse or more. Received locations of shape "
+            "`locations` must have shape (T, 2), one glimpse or more. Received locations of shape "
             f'{locations.shape}. Pass one path, such as `model.glimpses(images)["locations"][0]`.'
         )
-    return locations
+    return finite_points("locations", locations)

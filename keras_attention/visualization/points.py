@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.collections import PolyCollection
 from matplotlib.lines import Line2D
 
-from keras_attention.checks.messages import shortened
+from keras_attention.checks.points import plane_points, positions_before_end
 from keras_attention.visualization.figures import new_figure
 from keras_attention.visualization.labels import drawable
 
@@ -126,16 +126,21 @@ def draw(draw_shape, panels, titles):
     titles, fonts = drawable(titles)
     for number, ((points, indices, reference), title) in enumerate(zip(panels, titles, strict=True), start=1):
         axes = figure.add_subplot(rows, columns, number)
-        points = checked_points(points)
+        points = plane_points(points)
         if reference is not None:
-            draw_shape(axes, points[checked_positions("reference", reference, len(points))], **REFERENCE)
-        draw_shape(axes, points[checked_positions("indices", indices, len(points))], **ANSWER)
+            draw_shape(axes, corners_of(points, "reference", reference), **REFERENCE)
+        draw_shape(axes, corners_of(points, "indices", indices), **ANSWER)
         draw_points(axes, points)
         axes.set_title(title, fontfamily=fonts, fontsize=9, parse_math=False)
     if any(reference is not None for _, _, reference in panels):
         lines = [Line2D([], [], label="answer", **ANSWER), Line2D([], [], label="reference", **REFERENCE)]
         figure.legend(handles=lines, loc="outside lower center", ncols=2, frameon=False, fontsize=8)
     return figure
+
+
+def corners_of(points, name, indices):
+    """The points `(m, 2)` that the indices before the end stand for."""
+    return points[np.array(positions_before_end(name, indices, len(points)), "int64") - 1]
 
 
 def draw_polygon(axes, corners, color, linewidth):
@@ -161,31 +166,3 @@ def draw_points(axes, points):
     axes.margins(0.1)
     axes.tick_params(labelsize=7, color="0.8")
     axes.spines[:].set_color("0.8")
-
-
-def checked_points(points):
-    """The points as an array of float64."""
-    points = np.asarray(points, "float64")
-    if points.ndim != 2 or points.shape[1] != 2 or len(points) == 0 or not np.isfinite(points).all():
-        raise ValueError(
-            f"`points` must be finite numbers of shape (n, 2), one point or more. Received points of shape {points.shape}, "
-            f"{np.isfinite(points).sum()} of {points.size} numbers finite. Pass one example without padding."
-        )
-    return points
-
-
-def checked_positions(argument, indices, number_of_points):
-    """The indices before the end, counted from 0: `[3, 1, 2, 0, 0]`, 3  ->  `[2, 0, 1]`"""
-    indices = np.asarray(indices)
-    if indices.ndim != 1 or (indices.size and indices.dtype.kind not in "iu"):
-        raise TypeError(
-            f"`{argument}` must be integers of shape (L,). Received {indices.dtype} of shape {indices.shape}. Pass one "
-            "answer, such as `model.generate(inputs)[0]`."
-        )
-    before_end = indices[np.cumsum(indices == 0) == 0].astype("int64")
-    if before_end.size and not 1 <= before_end.min() <= before_end.max() <= number_of_points:
-        raise ValueError(
-            f"`{argument}` must be from 1 to {number_of_points}, the number of points, or 0 for the end. Received "
-            f"{shortened(before_end.tolist())}. Pass the points and the answer of the same example."
-        )
-    return before_end - 1

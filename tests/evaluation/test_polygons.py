@@ -136,7 +136,7 @@ def test_hulls_of_one_and_two_points_can_be_right_but_have_no_area():
 
 def test_index_beyond_the_points_raises():
     for measure in (is_simple_polygon, polygon_area):
-        with pytest.raises(ValueError, match=r"from 1 to 4, the number of points, .* Received 5 among \[1, 2, 5\]"):
+        with pytest.raises(ValueError, match=r"from 1 to 4, the number of points\. Received 5 among \[1, 2, 5\]"):
             measure(SQUARE, [1, 2, 5])
 
 
@@ -146,14 +146,8 @@ def test_two_corners_at_one_place_are_no_simple_polygon(points):
 
 
 def test_points_that_are_not_finite_raise():
-    with pytest.raises(ValueError, match=r"`points` must be finite\. Received \[nan, 0\.0\]"):
+    with pytest.raises(ValueError, match=r"`points` must be finite in float64\. Received points\[1\] = \[nan, 0\.0\]"):
         is_simple_polygon([[0.0, 0.0], [np.nan, 0.0], [0.0, 1.0]], [1, 2, 3])
-
-
-@pytest.mark.parametrize("points", [[[0.5, 0.5, 0.5]], [0.5, 0.5], [[[0.5, 0.5]]]])
-def test_points_of_another_shape_raise(points):
-    with pytest.raises(ValueError, match=r"`points` must have shape \(n, 2\), .* Received points of shape"):
-        is_simple_polygon(points, [1])
 
 
 def test_missing_shapely_names_the_extra(monkeypatch):

@@ -112,11 +112,11 @@ def test_without_a_tour_there_is_no_length():
 
 
 def test_index_beyond_the_points_raises():
-    with pytest.raises(ValueError, match=r"from 1 to 4, the number of points, .* Received indices from 1 to 5"):
+    with pytest.raises(ValueError, match=r"from 1 to 4, the number of points\. Received 5 among \[1, 2, 5\]"):
         tour_length(RECTANGLE, [1, 2, 5])
-    with pytest.raises(ValueError, match=r"Received indices from -1 to 2"):
+    with pytest.raises(ValueError, match=r"Received -1 among \[1, 2, -1\]"):
         tour_length(RECTANGLE, [1, 2, -1])
-    with pytest.raises(ValueError, match=r"from 1 to 4, the number of points, .* Received 5 among \[1, 2, 5\]"):
+    with pytest.raises(ValueError, match=r"from 1 to 4, the number of points\. Received 5 among \[1, 2, 5\]"):
         is_tour(RECTANGLE, [1, 2, 5])
 
 

@@ -145,9 +145,9 @@ def test_pointer_matrix_is_a_heat_map_with_the_end_as_first_column():
 
 @pytest.mark.parametrize("plot", [plot_polygon, plot_triangulation])
 def test_indices_that_are_no_positions_raise(plot):
-    with pytest.raises(ValueError, match=r"`indices` must be from 1 to 5, .* Received \[1, 6\]"):
+    with pytest.raises(ValueError, match=r"`indices` must be positions, from 1 to 5, .* Received 6 among \[1, 6\]"):
         plot(SQUARE, [1, 6, 0, 2])
-    with pytest.raises(ValueError, match=r"`reference` must be from 1 to 5, .* Received \[-1, 2\]"):
+    with pytest.raises(ValueError, match=r"`reference` must be positions, from 1 to 5, .* Received -1 among \[-1, 2\]"):
         plot(SQUARE, [1, 2], [-1, 2])
     with pytest.raises(
         TypeError, match=r"`indices` must be integers of shape \(L,\)\. Received float64 of shape \(2,\)"
@@ -157,16 +157,14 @@ def test_indices_that_are_no_positions_raise(plot):
         plot(SQUARE, [[1, 2]])
 
 
-@pytest.mark.parametrize("points", [[0.5, 0.5], [[0.5, 0.5, 0.5]], np.zeros((0, 2)), [SQUARE]])
+@pytest.mark.parametrize("points", [[0.5, 0.5], [[0.5, 0.5, 0.5]], [SQUARE]])
 def test_points_of_another_shape_raise(points):
-    with pytest.raises(
-        ValueError, match=r"`points` must be finite numbers of shape \(n, 2\), .* Received points of shape"
-    ):
+    with pytest.raises(ValueError, match=r"`points` must have shape \(n, 2\), .* Received points of shape"):
         plot_polygon(points, [1])
 
 
 def test_points_that_are_not_finite_raise():
-    with pytest.raises(ValueError, match=r"shape \(2, 2\), 3 of 4 numbers finite\. Pass one example without padding"):
+    with pytest.raises(ValueError, match=r"must be finite in float64\. Received points\[0\] = \[0\.5, nan\]\. Mend"):
         plot_polygon([[0.5, np.nan], [0.1, 0.2]], [1, 2])
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import tensorflow as tf
 
 from keras_attention.checks.arguments import check_positive_integer
-from keras_attention.checks.messages import shortened
-from keras_attention.checks.points import LOST, check_digits, lost_digits
+from keras_attention.checks.messages import naming
+from keras_attention.checks.points import LOST, are_integers, check_digits, check_positions, finite_points, lost_digits
 
 NAMES = ("points", "indices")
 
@@ -64,8 +64,8 @@ def point_batches(examples, batch_size=128, max_points=None, max_length=None, dr
         mask = tf.reduce_any(points != fillers["points"], axis=-1)  # (B, n) of the largest n
         source = tf.where(mask[..., None], tf.cast(points, tf.float32), 0.0)  # (B, n, F)
         is_index = indices != fillers["indices"]
-        checked = check_points(source, points, mask)
-        with tf.control_dependencies([*checked, check_indices(indices, is_index, mask)]):
+        checked = assert_points(source, points, mask)
+        with tf.control_dependencies([*checked, assert_positions(indices, is_index, mask)]):
             labels = tf.cast(tf.where(is_index, indices, 0), tf.int32)
             labels = tf.pad(labels, [[0, 0], [0, 1]])  # (B, m + 1) of the largest m
         if max_points is not None:
@@ -139,8 +139,7 @@ def check_element(spec):
 
 def check_example(number, example, width):
     points, indices = example["points"], example["indices"]
-    is_integer = indices.size == 0 or indices.dtype.kind in "iu"  # an empty list is one of floats
-    if points.ndim != 2 or points.dtype.kind not in "fiu" or indices.ndim != 1 or not is_integer:
+    if points.ndim != 2 or points.dtype.kind not in "fiu" or indices.ndim != 1 or not are_integers(indices):
         raise TypeError(
             'An example must have "points", numbers of shape (n, F), and "indices", integers of shape (m,). Received '
             f"{points.dtype} points of shape {points.shape} and {indices.dtype} indices of shape {indices.shape} in "
@@ -151,22 +150,13 @@ def check_example(number, example, width):
             f"All points must have as many coordinates as those of example 0: {width}. Received points of shape "
             f"{points.shape} in example {number}. Make a data set for each width."
         )
-    with np.errstate(over="ignore"):
-        is_finite = np.isfinite(points.astype("float32")).all(axis=1)
-    if not is_finite.all():
-        raise ValueError(
-            f"Coordinates must be finite in float32. Received the point {points[~is_finite][0].tolist()} in example "
-            f"{number}. Mend the points or filter the examples."
-        )
-    check_digits(points, f"in example {number}")
-    if indices.size and not 1 <= indices.min() <= indices.max() <= len(points):
-        raise ValueError(
-            f"Indices must be positions of points, from 1 to {len(points)}. Received {shortened(indices.tolist())} in example "
-            f"{number}. Add 1 to those that count from 0."
-        )
+    with naming(f"Example {number}"):
+        finite_points("points", points, "float32")
+        check_digits(points, "in this example")
+        check_positions("indices", indices, len(points))
 
 
-def check_points(source, points, mask):
+def assert_points(source, points, mask):
     """Fails at a point that is not finite as a float32 of the source, and where such points cannot be told apart."""
     wrong = tf.boolean_mask(points, ~tf.reduce_all(tf.math.is_finite(source), axis=-1))
     message = "Coordinates must be finite in float32. Mend the points or filter the examples. Received points:"
@@ -184,7 +174,7 @@ def check_points(source, points, mask):
     return [is_finite, tf.debugging.Assert(tf.shape(wrong)[0] == 0, [message, wrong])]
 
 
-def check_indices(indices, is_index, mask):
+def assert_positions(indices, is_index, mask):
     """Fails at an index that is not the position of a point: `[[2, 0]]` and `[[4, 1]]` of 3 points"""
     count = tf.reduce_sum(tf.cast(mask, indices.dtype), axis=1, keepdims=True)  # (B, 1)
     is_right = ~is_index | ((indices >= 1) & (indices <= count))

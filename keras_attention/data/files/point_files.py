@@ -13,8 +13,8 @@ import pathlib
 import numpy as np
 
 from keras_attention.checks.arguments import check_positive_integer
-from keras_attention.checks.messages import shortened
-from keras_attention.checks.points import check_digits
+from keras_attention.checks.messages import naming, shortened
+from keras_attention.checks.points import are_integers, check_digits, check_positions, finite_points
 from keras_attention.data.files.lines import read_lines
 from keras_attention.files import whole_file
 
@@ -75,15 +75,6 @@ def write_points(path, examples, closed=True):
                 file.write(line_of(example, closed).encode())
 
 
-@contextlib.contextmanager
-def naming(place):
-    """Puts the place in front of an error: `"there must be ..."`  ->  `"hulls.txt, line 3: there must be ..."`"""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"{place}: {error}") from error
-
-
 def compressed(file, is_gzip):
     """The open file itself, or one that compresses into it, always to the same bytes."""
     return gzip.GzipFile("", "wb", 6, file, mtime=0) if is_gzip else contextlib.nullcontext(file)
@@ -112,7 +103,7 @@ def parse_points(fields, width):
         coordinates = np.array(list(map(float, fields)))
     except ValueError as error:
         raise ValueError(f"a coordinate must be a number; {shortened(str(error))}. Write it such as 0.25.") from error
-    return finite(coordinates.reshape(-1, width))
+    return float32_points(coordinates.reshape(-1, width))
 
 
 def parse_indices(fields, number_of_points, closed):
@@ -128,45 +119,32 @@ def parse_indices(fields, number_of_points, closed):
                 f"{shortened(indices)}. Repeat the first one, or read triangulations and sorting with `closed=False`."
             )
         indices.pop()
-    check_indices(indices, number_of_points, closed)
+    check_positions("indices", indices, number_of_points)
     return np.array(indices, "int32")
 
 
 def line_of(example, closed):
     """`{"points": [[0.5, 0], [1, 1]], "indices": [1, 2]}`  ->  `"0.5 0 1 1 output 1 2 1 \\n"`"""
     points, indices = np.asarray(example["points"]), np.asarray(example["indices"])
-    is_integer = indices.size == 0 or indices.dtype.kind in "iu"  # an empty list is one of floats
-    if points.ndim != 2 or points.size == 0 or indices.ndim != 1 or not is_integer:
+    if points.ndim != 2 or points.size == 0 or indices.ndim != 1 or not are_integers(indices):
         raise ValueError(
             "`points` must have shape (n, F) with one point or more, and `indices` must be integers of shape (m,). "
             f"Received points of shape {points.shape} and {indices.dtype} indices of shape {indices.shape}. Write one "
             "example as one dictionary."
         )
-    coordinates, indices = finite(points).ravel().tolist(), indices.tolist()
-    check_indices(indices, len(points), closed)
+    coordinates, indices = float32_points(points).ravel().tolist(), indices.tolist()
+    check_positions("indices", indices, len(points))
+    if closed and not indices:
+        raise ValueError(
+            "a hull or a tour must have an index. Received none. Write triangulations with `closed=False`."
+        )
     indices += indices[:1] if closed else []
     # Nine digits name each float32. The shortest name of one, read as a float64 first, can end up as its neighbour.
     return "%.9g " * len(coordinates) % tuple(coordinates) + "output " + "%d " * len(indices) % tuple(indices) + "\n"
 
 
-def finite(points):
-    """Points as float32: `[[0.5, 0], [1, 1]]` passes, `[[0.5, nan], [1, 1e39]]` does not."""
-    with np.errstate(over="ignore"):
-        rounded = points.astype("float32")
-    is_finite = np.isfinite(rounded)
-    if not is_finite.all():
-        raise ValueError(
-            f"a coordinate must be finite in float32. Received {points[~is_finite][0]}. Mend the point or leave the "
-            "example out."
-        )
+def float32_points(points):
+    """Points as float32, after checking that it holds them and can tell them apart."""
+    rounded = finite_points("points", points, "float32")
     check_digits(points, "in this example")
     return rounded
-
-
-def check_indices(indices, number_of_points, closed):
-    """`[3, 1, 2]`, 3 passes; `[3, 0]`, 3 and `[4]`, 3 do not; `[]`, the triangulation of a line, if it is not closed."""
-    if (closed and not indices) or any(not 1 <= index <= number_of_points for index in indices):
-        raise ValueError(
-            f"there must be {'one index or more, each' if closed else 'indices'} from 1 to {number_of_points}, the number "
-            f"of points. Received the indices {shortened(indices)}. Count positions from 1."
-        )

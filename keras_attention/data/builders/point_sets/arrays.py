@@ -4,7 +4,8 @@ import functools
 
 import numpy as np
 
-from keras_attention.checks.messages import shortened
+from keras_attention.checks.messages import naming
+from keras_attention.checks.points import finite_points
 
 LARGEST_INTEGER = 2**53  # up to which float64 knows every one
 
@@ -20,21 +21,15 @@ def sets_of_any_size(solve):
         answers = [None] * len(lengths)
         for length in set(lengths):
             rows = [row for row in range(len(lengths)) if lengths[row] == length]
-            group = [checked_set(row, points[row]) for row in rows]
+            for row in rows:
+                with naming(f"Set {row} (from 0)"):
+                    finite_points("points", points[row])
+            group = [points[row] for row in rows]
             for row, answer in zip(rows, solve(group, *arguments, **options), strict=True):
                 answers[row] = answer
         return answers
 
     return solve_by_size
-
-
-def checked_set(number, one_set):
-    if not np.isfinite(np.asarray(one_set, "float64")).all():
-        raise ValueError(
-            f"Every coordinate must be finite. Received {shortened(np.asarray(one_set).tolist())} as set {number} (from 0). "
-            "Leave the padding out of `points`."
-        )
-    return one_set
 
 
 def point_sets(points, coordinates=2):
@@ -63,13 +58,7 @@ def point_sets(points, coordinates=2):
             f"`points` must have the shape (N, n, {coordinates}): N sets of n points each, n at least 1. Received shape "
             f"{points.shape}. Pass one set as `points[None]`, and sets of several sizes as a list of arrays."
         )
-    if not np.isfinite(points).all():
-        number = np.argwhere(~np.isfinite(points))[0]
-        raise ValueError(
-            f"Every coordinate must be finite. Received {points[tuple(number)]} in point {number[1]} of set {number[0]} "
-            "(both from 0). Leave the padding out of `points`."
-        )
-    return points
+    return finite_points("points", points)
 
 
 def near_origin(points):
