@@ -15,7 +15,7 @@ import keras
 import numpy as np
 
 from keras_attention.layers import HardAttention
-from keras_attention.training import AllChoices, MovingAverage, ReinforceModel
+from keras_attention.training import Enumeration, MovingAverage, ReinforceModel
 
 B, S, D, M = 32, 7, 5, 4
 RATE = 0.03  # what a weight loses in a step is so much of its gradient
@@ -36,7 +36,7 @@ def main():
     parser.add_argument("--smoke", action="store_true", help="a few steps, to see that everything runs")
     arguments = parser.parse_args()
     steps = 3 if arguments.smoke else arguments.steps
-    exact = gradients("reinforce", None, AllChoices(S * S), steps=1, warm_up=0)[0]
+    exact = gradients("reinforce", None, Enumeration(S * S), steps=1, warm_up=0)[0]
     print(f"{B} examples, {S} positions, two choices, {M} samples, {steps} steps")
     print(f"{'':20}{'variance':>10}{'bias':>10}{'chance':>10}")
     largest = None

@@ -3,19 +3,23 @@
 import functools
 
 from keras_attention.alignments.alignment import Alignment
-from keras_attention.alignments.argmax import Argmax
 from keras_attention.alignments.bernoulli import Bernoulli
 from keras_attention.alignments.categorical import Categorical
 from keras_attention.alignments.dependency_tree import DependencyTree
 from keras_attention.alignments.entmax import Entmax
-from keras_attention.alignments.estimator import Estimator
+from keras_attention.alignments.estimators import (
+    Argmax,
+    Estimator,
+    GumbelSoftmax,
+    Reinforce,
+    Relaxed,
+    StraightThrough,
+)
 from keras_attention.alignments.linear_chain import LinearChain
 from keras_attention.alignments.monotonic import Monotonic
-from keras_attention.alignments.reinforce import Reinforce
-from keras_attention.alignments.relaxed import Relaxed
+from keras_attention.alignments.sampled import Sampled
 from keras_attention.alignments.sampled_categorical import SampledCategorical
 from keras_attention.alignments.sparsemax import Sparsemax
-from keras_attention.alignments.straight_through import StraightThrough
 from keras_attention.ops.random import split_seed
 from keras_attention.saving.lookup import get_by_name
 
@@ -27,10 +31,12 @@ __all__ = [
     "DependencyTree",
     "Entmax",
     "Estimator",
+    "GumbelSoftmax",
     "LinearChain",
     "Monotonic",
     "Reinforce",
     "Relaxed",
+    "Sampled",
     "SampledCategorical",
     "Sparsemax",
     "StraightThrough",
@@ -55,8 +61,8 @@ def get(identifier, seed=None):
     The names: "softmax", "sparsemax", "entmax", "sampled" (hard), "monotonic", "sigmoid", "linear_chain",
     "dependency_tree".
 
-    One that is named and draws at random gets a seed made from `seed`, other than the seed of a dropout beside it.
+    A named alignment that draws at random gets a seed made from `seed`, other than the seed of a dropout beside it.
     """
     (seed,) = split_seed(seed, 1)
-    seeded = {name: functools.partial(_NAMES[name], seed=seed) for name in ("monotonic", "sampled")}
-    return get_by_name(identifier, {**_NAMES, **seeded}, Alignment, "alignment")
+    seeded = {name: functools.partial(kind.from_seed, seed) for name, kind in _NAMES.items()}
+    return get_by_name(identifier, seeded, Alignment, "alignment")

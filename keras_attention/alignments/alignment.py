@@ -34,6 +34,9 @@ class Alignment(keras.layers.Layer):
             queries are independent of each other. A structure over all queries has no steps and raises a `ValueError`.
         step(scores, mask, state, training): Weights `(..., T, S)` of the next T queries and the state after them. All
             steps together give the weights of one call. Slots of a source that still grows are masked until they are filled.
+        given(scores, state), state_after(selection, mask, state): The same for selections, as `Sampled` makes them: scores
+            of the next T queries with which the distribution is the one after `state`, and the state after the selection.
+        from_seed(seed): Class method, the alignment that a name stands for; `seed` where it draws at random.
 
     Call arguments:
         scores: Float tensor of shape `(..., T, S)`; integers are read as float32.
@@ -64,6 +67,10 @@ class Alignment(keras.layers.Layer):
         scores = as_floats(scores, "float32") if hasattr(scores, "dtype") else scores
         return super().__call__(scores, *arguments, **options)
 
+    @classmethod
+    def from_seed(cls, seed):
+        return cls()
+
     def build(self, scores_shape):
         self.built = True
 
@@ -80,6 +87,12 @@ class Alignment(keras.layers.Layer):
 
     def step(self, scores, mask, state, training=None):
         return self(scores, mask=mask, training=training), state
+
+    def given(self, scores, state):
+        return scores
+
+    def state_after(self, selection, mask, state):
+        return state
 
     def compute_output_shape(self, scores_shape):
         return tuple(scores_shape)

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention.alignments.on_off_choice import OnOffChoice
+from keras_attention.alignments.on_off_alignment import OnOffAlignment
 from keras_attention.ops import at_least_float32, mask_scores
 from keras_attention.ops.masks import as_mask
 from keras_attention.ops.random import uniform_like
@@ -15,7 +15,7 @@ def zero_if_masked(tensor, mask):
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class Bernoulli(OnOffChoice):
+class Bernoulli(OnOffAlignment):
     """Sigmoid attention: each position is on with a probability of its own, so a query reads none, one or many.
 
         marginals[t, s] = sigmoid(scores[t, s])

@@ -26,6 +26,41 @@ def one_hot_of_maximum(scores, mask=None):
     return with_nan(ops.cast(chosen, dtype), has_no_best(scores, mask), mask)
 
 
+def gumbel_softmax(scores, mask, temperature, seed):
+    """`softmax((scores + Gumbel noise) / temperature)` over the positions where `mask` is True.
+
+    Its maximum stands at a sample of `softmax(scores)`; towards temperature 0 it is that sample.
+    """
+    return ops.cast(masked_softmax(with_gumbel_noise(scores, seed) / temperature, mask), scores.dtype)
+
+
+def numbered_rows(numbers, scores, mask=None):
+    """Selections of one position for each query by their numbers.
+
+    A number is written in digits, one for each query, the base of each being S; the first query's comes last. A query
+    with nothing to attend selects nothing: only its digit 0 is possible.
+
+    Args:
+        numbers: int32 tensor `(B,)`.
+        scores: Float tensor `(B, ..., T, S)` of known sizes, but for the batch.
+        mask: Boolean tensor that broadcasts to the scores, or `None`.
+
+    Returns:
+        The one-hot rows `(B, ..., T, S)`, whether each of them is possible, boolean `(B, ..., T)`, and how many selections
+        there are.
+    """
+    *queries, S = scores.shape[1:]
+    digits = []
+    for _ in range(math.prod(queries)):
+        digits.append(numbers % S)
+        numbers = numbers // S
+    chosen = ops.reshape(ops.stack(digits, axis=-1), (-1, *queries))
+    rows = ops.one_hot(chosen, S, dtype=scores.dtype)
+    may_choose = has_choice(scores, mask)
+    possible = ops.logical_or(may_choose[..., 0], ops.equal(chosen, 0))
+    return ops.where(may_choose, rows, 0), possible, S ** len(digits)
+
+
 @keras.saving.register_keras_serializable(package="keras_attention")
 class Categorical(Alignment):
     """Each query attends to exactly one position: classic soft attention by its marginals.
@@ -63,6 +98,14 @@ class Categorical(Alignment):
     def sample(self, scores, mask=None, seed=None):
         """One position for each query, one-hot `(..., T, S)`, by the Gumbel-max trick."""
         return ops.cast(self.mode(with_gumbel_noise(scores, seed), mask), scores.dtype)
+
+    def relaxed_sample(self, scores, mask=None, temperature=1.0, seed=None):
+        """A mixture of positions `(..., T, S)` through which a gradient flows; its maximum is a sample."""
+        return gumbel_softmax(scores, mask, temperature, seed)
+
+    def numbered(self, numbers, scores, mask=None):
+        """The selections of the given numbers, which of their rows are possible, and how many there are."""
+        return numbered_rows(numbers, scores, mask)
 
     def log_prob(self, selection, scores, mask=None):
         """Log-probability of a selection `(..., T, S)` of one-hot rows: `(..., T)`, 0 for an empty row."""

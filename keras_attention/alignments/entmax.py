@@ -3,11 +3,11 @@
 import keras
 from keras import ops
 
-from keras_attention.alignments.sparse_choice import SparseChoice
+from keras_attention.alignments.sparse_alignment import SparseAlignment
+from keras_attention.alignments.sparse_weights import sparse_weights
 from keras_attention.alignments.sparsemax import ranked, sparsemax_threshold
 from keras_attention.checks.arguments import check_number
 from keras_attention.ops.dtypes import at_least
-from keras_attention.ops.sparse_weights import sparse_weights
 
 HALVINGS = 50  # of the interval in which τ lies; float32 tells no smaller ones apart
 
@@ -53,7 +53,7 @@ def entmax(scores, mask=None, alpha=1.5):
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class Entmax(SparseChoice):
+class Entmax(SparseAlignment):
     """Each query attends to exactly one position; those whose scores are far below the best have probability zero.
 
         weights[t, s] = max(0, (α - 1) · scores[t, s] - τ[t]) ^ (1 / (α - 1))    with the τ for which the row sums to one

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention.alignments.on_off_choice import OnOffChoice
+from keras_attention.alignments.on_off_alignment import OnOffAlignment
 from keras_attention.structures.linear_chain import (
     chain_entropy,
     chain_log_marginals,
@@ -15,7 +15,7 @@ from keras_attention.structures.linear_chain import (
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class LinearChain(OnOffChoice):
+class LinearChain(OnOffAlignment):
     """Segmentation attention: each position is off or on, and neighbours tend to be alike as far as that was learned.
 
         p(states)       ∝ exp(sum over s of scores[t, s] · states[s]  +  sum over s of pairwise[states[s - 1], states[s]])

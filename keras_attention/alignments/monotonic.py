@@ -146,6 +146,10 @@ class Monotonic(Alignment):
         self.seed = check_seed(seed)
         self.seed_generator = keras.random.SeedGenerator(self.seed)
 
+    @classmethod
+    def from_seed(cls, seed):
+        return cls(seed=seed)
+
     def build(self, scores_shape):
         initializer = keras.initializers.Constant(self.initial_offset)
         self.offset = self.add_weight(shape=(), initializer=initializer, name="offset")
@@ -165,6 +169,20 @@ class Monotonic(Alignment):
         noise = keras.random.normal(ops.shape(scores), 0.0, self.noise, dtype="float32", seed=self.seed_generator)
         energies = energies + ops.cast(noise, energies.dtype)
         return self._walk(ops.sigmoid(self._logits(energies, mask)), scores, mask, state)
+
+    def given(self, scores, state):
+        """Scores that are -inf before the position where the walk stands, NaN after a diverged query."""
+        start = state["weights"][..., None, :]
+        scores = ops.where(ops.cumsum(start, axis=-1) > 0.0, scores, -math.inf)
+        return ops.where(ops.any(ops.isnan(start), axis=-1, keepdims=True), math.nan, scores)
+
+    def state_after(self, selection, mask, state):
+        """Where the last query stopped that could attend to anything."""
+        is_there = ops.broadcast_to(has_choice(selection, mask), ops.shape(selection[..., :1]))
+        is_last = ops.equal(ops.flip(ops.cumsum(ops.flip(ops.cast(is_there, "int32"), axis=-2), axis=-2), axis=-2), 1)
+        stops = ops.sum(ops.where(ops.logical_and(is_there, is_last), selection, 0.0), axis=-2)
+        stops = ops.where(ops.any(is_there, axis=-2), ops.cast(stops, state["weights"].dtype), state["weights"])
+        return {"weights": stops}
 
     def marginals(self, scores, mask=None):
         """The expectation without noise, `(..., T, S)`."""

@@ -2,33 +2,22 @@
 
 import keras
 
-from keras_attention.alignments.argmax import Argmax
+from keras_attention.alignments import estimators
 from keras_attention.alignments.categorical import Categorical
-from keras_attention.alignments.estimator import Estimator
-from keras_attention.alignments.reinforce import Reinforce
-from keras_attention.alignments.relaxed import Relaxed
-from keras_attention.alignments.straight_through import StraightThrough
 from keras_attention.checks.arguments import check_seed
-from keras_attention.saving.lookup import config_of, get_by_name
-
-ESTIMATORS = {"argmax": Argmax, "reinforce": Reinforce, "relaxed": Relaxed, "straight_through": StraightThrough}
+from keras_attention.saving.lookup import config_of
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class SampledCategorical(Categorical):
-    """Each query attends to one position: a sample in training, the mode at inference.
+    """Each query attends to one position: a sample in training, the mode at inference. As `Sampled("softmax")`.
 
     `selection[t] ~ softmax(scores[t])` in training, `selection[t] = one-hot of argmax scores[t]` at inference.
 
     In the paper the selection is s_t and its probabilities are α_t.
 
     Args:
-        estimator: How the scores get a gradient: a name or an `Estimator`.
-            "reinforce": by the log-probability of the sample, in a `training.ReinforceModel`. Unbiased.
-            "straight_through", "relaxed": through a Gumbel-softmax, in any model. Biased.
-            "argmax": not at all; the mode is taken in training, too.
-        seed: Integer seed of the samples, or `None`. Two layers of one model need two seeds: with one, their choices
-            are not independent, while the sum of their log-probabilities says so.
+        estimator, seed: As in `Sampled`.
 
     Call arguments:
         scores: Float tensor of shape `(..., T, S)`.
@@ -36,7 +25,8 @@ class SampledCategorical(Categorical):
         training: Boolean, whether positions are sampled.
 
     Returns:
-        Weights of shape `(..., T, S)`: one-hot rows, zero where nothing may be attended ("relaxed": mixtures in training).
+        Weights of shape `(..., T, S)`: one-hot rows, zero where nothing may be attended ("gumbel_softmax": mixtures in
+        training).
 
     Raises:
         ValueError: If the name of the estimator is unknown.
@@ -55,9 +45,13 @@ class SampledCategorical(Categorical):
 
     def __init__(self, estimator="reinforce", seed=None, **kwargs):
         super().__init__(**kwargs)
-        self.estimator = get_by_name(estimator, ESTIMATORS, Estimator, "estimator")
+        self.estimator = estimators.get(estimator)
         self.seed = check_seed(seed)
         self.seed_generator = keras.random.SeedGenerator(self.seed)
+
+    @classmethod
+    def from_seed(cls, seed):
+        return cls(seed=seed)
 
     def call(self, scores, mask=None, training=None):
         if training:

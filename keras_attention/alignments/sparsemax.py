@@ -3,9 +3,9 @@
 import keras
 from keras import ops
 
-from keras_attention.alignments.sparse_choice import SparseChoice
+from keras_attention.alignments.sparse_alignment import SparseAlignment
+from keras_attention.alignments.sparse_weights import sparse_weights
 from keras_attention.ops.dtypes import at_least
-from keras_attention.ops.sparse_weights import sparse_weights
 
 
 def ranked(scores):
@@ -35,7 +35,7 @@ def sparsemax(scores, mask=None):
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class Sparsemax(SparseChoice):
+class Sparsemax(SparseAlignment):
     """Each query attends to exactly one position, of which most have probability zero.
 
         weights[t, s] = max(0, scores[t, s] - τ[t])        with the τ for which the row sums to one

@@ -25,7 +25,7 @@ class HardAttention(AttentionLayer):
         score: A name ("additive", "bilinear", "concat", "dot", "scaled_dot") or a `Score`.
         selection: What is attended in training, a name or an `alignments.Estimator`.
             "sample" or "reinforce": a sample; its log-probability goes to `ReinforceModel`. Unbiased.
-            "straight_through", "relaxed": a Gumbel-softmax sample with a gradient of its own, in any model. Biased.
+            "straight_through", "gumbel_softmax": a Gumbel-softmax sample with a gradient of its own, in any model. Biased.
             "argmax": the best position; the scores don't learn.
         dropout: Float in [0, 1), fraction of the weights dropped in training.
         seed: Integer seed of the samples and the dropout, or `None`. Two layers of one model need two seeds: with one,

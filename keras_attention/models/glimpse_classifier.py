@@ -5,15 +5,14 @@ import math
 import keras
 from keras import ops
 
+from keras_attention.alignments.estimators import record_choice
 from keras_attention.checks.arguments import check_positive, check_positive_integer, check_seed
 from keras_attention.layers import GlimpseSensor
 from keras_attention.models.config import config_of_model
-from keras_attention.ops.choices import record_choice
 from keras_attention.saving.dtype_policies import default_policy, part_policy, policy_at, with_policies_of_parts
 from keras_attention.saving.lookup import config_of
 from keras_attention.saving.models import made_of_arguments
-from keras_attention.training.baselines import ChoiceBaseline, get_baseline
-from keras_attention.training.reinforce import ReinforceModel
+from keras_attention.training.reinforce import ReinforceModel, baselines
 
 LOCATIONS = ("learned", "random")
 
@@ -51,7 +50,7 @@ class GlimpseClassifier(ReinforceModel):
         location_std: Number above 0, standard deviation of a location in training; 1 is half of the image.
         locations: "learned"; or "random", uniform in the image, at inference too and from the first glimpse on: what
             a policy has to be better than.
-        baseline: "by_choice", the learned baseline above; or another one of `ReinforceModel`.
+        baseline: "per_step", the learned baseline above; or another one of `ReinforceModel`.
         num_samples: Integer, paths drawn for each image in training, as in `ReinforceModel`.
         seed: Integer seed of the locations, or `None`.
         dtype: Name or policy of the layers, such as "mixed_bfloat16". Locations and logits are float32 in any case.
@@ -90,14 +89,14 @@ class GlimpseClassifier(ReinforceModel):
         hidden_dim=256,
         location_std=0.15,
         locations="learned",
-        baseline="by_choice",
+        baseline="per_step",
         num_samples=1,
         seed=None,
         dtype=None,
         name=None,
         trainable=True,
     ):
-        baseline = get_baseline(baseline)
+        baseline = baselines.get(baseline)
         dtype = keras.dtype_policies.get(dtype)
         config = {
             "num_classes": check_positive_integer("num_classes", num_classes),
@@ -115,7 +114,7 @@ class GlimpseClassifier(ReinforceModel):
         }
         if locations not in LOCATIONS:
             raise ValueError(f"`locations` must be one of {LOCATIONS}. Received: {locations!r}.")
-        networks = _Networks(config, dtype, predicts=isinstance(baseline, ChoiceBaseline))
+        networks = _Networks(config, dtype, predicts=baseline.reads_choices)
         images = keras.Input(config["image_shape"], dtype="float32", name="images")
         _, hidden = networks.look(images)
         logits = networks.action(hidden[-1])

@@ -1,5 +1,7 @@
 """Losses, metrics, schedules and callbacks for `compile` and `fit`."""
 
+from keras_attention.alignments.estimators import Recorder, record_choice
+
 # Names of version 0.1 that stand in `evaluation` now.
 from keras_attention.evaluation import (
     area_coverage,
@@ -15,19 +17,21 @@ from keras_attention.evaluation import (
     triangle_coverage,
 )
 from keras_attention.training.averaging import AverageCheckpoints, average_checkpoints
-from keras_attention.training.baselines import (
+from keras_attention.training.bleu import EvaluateBleu, translate_texts
+from keras_attention.training.losses import SmoothedCrossentropy
+from keras_attention.training.metrics import SequenceAccuracy, TokenAccuracy
+from keras_attention.training.reinforce import (
+    AllChoices,
     Baseline,
     ChoiceBaseline,
+    Enumeration,
     LearnedBaseline,
     LeaveOneOut,
     MovingAverage,
     NoBaseline,
+    PerStepBaseline,
+    ReinforceModel,
 )
-from keras_attention.training.bleu import EvaluateBleu, translate_texts
-from keras_attention.training.losses import SmoothedCrossentropy
-from keras_attention.training.metrics import SequenceAccuracy, TokenAccuracy
-from keras_attention.training.reinforce import ReinforceModel
-from keras_attention.training.samples import AllChoices
 from keras_attention.training.schedules import WarmupInverseSquareRoot
 from keras_attention.training.seeding import SeedEachEpoch
 
@@ -36,11 +40,14 @@ __all__ = [
     "AverageCheckpoints",
     "Baseline",
     "ChoiceBaseline",
+    "Enumeration",
     "EvaluateBleu",
     "LearnedBaseline",
     "LeaveOneOut",
     "MovingAverage",
     "NoBaseline",
+    "PerStepBaseline",
+    "Recorder",
     "ReinforceModel",
     "SeedEachEpoch",
     "SequenceAccuracy",
@@ -55,6 +62,7 @@ __all__ = [
     "evaluate_triangulations",
     "is_simple_polygon",
     "is_tour",
+    "record_choice",
     "same_polygon",
     "same_triangulation",
     "tour_length",

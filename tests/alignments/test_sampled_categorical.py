@@ -9,7 +9,7 @@ from tolerances import EXACT, FLOAT32
 
 from keras_attention import alignments
 from keras_attention.alignments import Categorical, Relaxed, SampledCategorical, StraightThrough
-from keras_attention.ops.choices import collect_choices
+from keras_attention.alignments.estimators import Recorder
 
 B, T, S = 2, 3, 5
 
@@ -53,27 +53,27 @@ def test_a_query_with_nothing_to_attend_has_zero_weights_in_training(estimator):
 
 def test_the_log_probability_and_the_entropy_of_a_sample_are_collected():
     scores, alignment = normal(B, T, S), SampledCategorical(seed=3)
-    with collect_choices() as choices:
+    with Recorder() as recorder:
         sample = alignment(scores, mask=NOTHING_IN_ROW_ONE, training=True)
     marginals = attention.softmax(scores, NOTHING_IN_ROW_ONE)
     expected = np.log((to_numpy(sample) * marginals).sum(axis=-1)[:, [0, 2]]).sum(axis=-1)  # the empty query counts 0
-    np.testing.assert_allclose(choices.log_prob(B), expected, atol=FLOAT32)
+    np.testing.assert_allclose(recorder.log_prob(B), expected, atol=FLOAT32)
     entropy = -(marginals * np.log(np.where(marginals > 0, marginals, 1.0))).sum(axis=(1, 2))
-    np.testing.assert_allclose(choices.entropy(B), entropy, atol=FLOAT32)
+    np.testing.assert_allclose(recorder.entropy(B), entropy, atol=FLOAT32)
 
 
 @pytest.mark.parametrize(("estimator", "training"), [("reinforce", False), ("relaxed", True), ("argmax", True)])
 def test_nothing_is_collected_of_what_was_not_sampled(estimator, training):
-    with collect_choices() as choices:
+    with Recorder() as recorder:
         SampledCategorical(estimator)(normal(B, T, S), training=training)
-    assert choices.log_prob(B) is None
+    assert recorder.log_prob(B) is None
 
 
 def test_log_probabilities_are_float32_under_half_precision():
     alignment = SampledCategorical(dtype="mixed_float16")
-    with collect_choices() as choices:
+    with Recorder() as recorder:
         alignment(ops.cast(normal(B, T, S), "float16"), training=True)
-    assert keras.backend.standardize_dtype(choices.log_prob(B).dtype) == "float32"
+    assert keras.backend.standardize_dtype(recorder.log_prob(B).dtype) == "float32"
 
 
 def test_a_seed_repeats_the_samples_and_every_call_draws_anew():

@@ -18,8 +18,8 @@ SIZES = {"B": 2, "T": 3, "S": 5, "D": 7, "E": 11, "F": 23, "N": 17, "W": 34, "V"
 OTHER_SIZES = {**SIZES, "B": 3, "T": 8, "S": 2}
 UNKNOWN_SIZES = {**SIZES, "B": None, "T": None, "S": None}
 
-# Base classes: users subclass them, nothing calls them.
-INTERFACES = {scores.Score, alignments.Alignment, alignments.Estimator, training.Baseline}
+# Base classes, which users subclass and nothing calls, and the recorder, which no model holds.
+INTERFACES = {scores.Score, alignments.Alignment, alignments.Estimator, training.Baseline, training.Recorder}
 
 # Models around a graph that the user gives; tests/training/test_reinforce.py asks of them what is asked here.
 WRAPPERS = {training.ReinforceModel}
@@ -204,6 +204,10 @@ _POINTER_NETWORK = {
 _GLIMPSE = keras.saving.serialize_keras_object(layers.SoftAttention("concat"))
 _CONVOLUTION = keras.saving.serialize_keras_object(keras.layers.Conv1D(11, 3, padding="same"))
 _AVERAGE_OF_SEGMENT = keras.saving.serialize_keras_object(alignments.LinearChain(normalize="l1"))  # sums to one
+# Its regularizer trains it where no choice does.
+_CHAIN = keras.saving.serialize_keras_object(
+    alignments.LinearChain(pairwise_initializer="identity", pairwise_regularizer="l2")
+)
 
 CASES = (
     Case(scores.DotScore, **_SCORE),
@@ -230,6 +234,12 @@ CASES = (
         output_type="float32",
     ),
     Case(
+        alignments.Sampled,
+        {"alignment": _CHAIN, "seed": 5},
+        without_gradient=("scores", "pairwise"),
+        **_ALIGNMENT,
+    ),
+    Case(
         alignments.SampledCategorical,
         {"seed": 5},
         inputs={"scores": "BTS"},
@@ -241,7 +251,7 @@ CASES = (
     ),
     Case(alignments.Argmax),
     Case(alignments.Reinforce),
-    Case(alignments.Relaxed, {"temperature": 0.5}),
+    Case(alignments.GumbelSoftmax, {"temperature": 0.5}),
     Case(alignments.StraightThrough, {"temperature": 0.5}),
     Case(
         layers.HardAttention,
@@ -452,10 +462,10 @@ CASES = (
         vocabularies={"ids": 29},
         output_type="float32",
     ),
-    Case(training.ChoiceBaseline),
+    Case(training.PerStepBaseline),
     Case(training.LearnedBaseline, {"network": None}),
     Case(training.LeaveOneOut),
-    Case(training.AllChoices, {"count": 3}),
+    Case(training.Enumeration, {"count": 3}),
     Case(training.MovingAverage, {"decay": 0.75, "num_losses": 3}),
     Case(training.NoBaseline),
     Case(training.SmoothedCrossentropy, {"label_smoothing": 0.1, "reduction": "none", "name": "loss"}),

@@ -7,7 +7,7 @@ from tolerances import EXACT, FLOAT32
 
 from keras_attention import layers
 from keras_attention.alignments import Relaxed, SampledCategorical
-from keras_attention.ops.choices import collect_choices
+from keras_attention.alignments.estimators import Recorder
 
 B, T, S, D, E = 2, 3, 5, 7, 11
 
@@ -24,13 +24,13 @@ def test_training_reads_one_real_position_and_collects_its_log_probability():
     query, value = normal(B, T, D, seed=1), normal(B, S, D, seed=2)
     mask = np.array([[True, True, False, True, True], [False] * S])
     attention = layers.HardAttention(seed=3)
-    with collect_choices() as choices:
+    with Recorder() as recorder:
         context, weights = attention(query, value, value_mask=mask, return_attention_scores=True, training=True)
     positions = to_numpy(weights).argmax(axis=-1)
     np.testing.assert_allclose(context[0], value[0][positions[0]], atol=EXACT)
     assert mask[0][positions[0]].all()
     assert not to_numpy(context)[1].any()
-    log_prob = to_numpy(choices.log_prob(B))
+    log_prob = to_numpy(recorder.log_prob(B))
     scores = np.where(mask[0], np.einsum("td,sd->ts", query[0], value[0]) / np.sqrt(D), -np.inf)
     log_weights = scores - np.log(np.exp(scores).sum(axis=-1, keepdims=True))
     np.testing.assert_allclose(log_prob, [log_weights[range(T), positions[0]].sum(), 0.0], atol=FLOAT32)
@@ -48,17 +48,17 @@ def test_selections_are_those_of_the_estimators():
 
 def test_the_heads_of_multi_head_attention_choose_each_for_itself():
     layer = layers.MultiHeadAttention(num_heads=13, key_dim=D, alignment=SampledCategorical(seed=5))
-    with collect_choices() as choices:
+    with Recorder() as recorder:
         _, weights = layer(normal(B, T, D), normal(B, S, E), return_attention_scores=True, training=True)
     weights = to_numpy(weights)
     assert weights.shape == (B, 13, T, S)
     np.testing.assert_allclose(weights.max(axis=-1), 1.0, atol=EXACT)
     assert (weights[:, :1] != weights).any()
-    assert choices.log_prob(B).shape == (B,)
+    assert recorder.log_prob(B).shape == (B,)
 
 
 def test_an_unknown_selection_is_named_with_the_known_ones():
-    with pytest.raises(ValueError, match=r'Unknown estimator: "best". Known: "argmax", "reinforce"'):
+    with pytest.raises(ValueError, match=r'Unknown estimator: "best". Known: "argmax", "gumbel_softmax", "reinforce"'):
         layers.HardAttention(selection="best")
 
 

@@ -9,8 +9,8 @@ from reference.gradients import gradient
 from reference.hierarchical_attention import hierarchical_attention as loop
 from tolerances import EXACT, FLOAT32
 
+from keras_attention.alignments.estimators import Recorder
 from keras_attention.layers import HierarchicalAttention, SinusoidalPositionEncoding, TransformerEncoderBlock
-from keras_attention.ops.choices import collect_choices
 
 BACKEND = keras.backend.backend()
 B, L, W, D, P, U = 2, 3, 5, 7, 11, 13
@@ -300,10 +300,10 @@ def test_an_encoder_that_is_built_keeps_its_weights():
 def test_sampled_choices_belong_to_their_document():
     layer, mask = make("convolution", alignment="sampled", seed=5), MASK.copy()
     mask[1] = False
-    with collect_choices() as choices:
+    with Recorder() as recorder:
         _, weights = layer(INPUTS, mask=mask, return_attention_scores=True, training=True)
     assert set(np.unique(to_numpy(weights["word"]))) == {0.0, 1.0}
-    log_prob = to_numpy(choices.log_prob(B))
+    log_prob = to_numpy(recorder.log_prob(B))
     assert log_prob[0] < 0 and log_prob[1] == 0
 
 

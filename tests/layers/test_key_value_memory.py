@@ -7,8 +7,8 @@ from reference.arrays import normal, to_numpy
 from reference.gradients import gradient
 from tolerances import EXACT, FLOAT32, HALF
 
+from keras_attention.alignments.estimators import Recorder
 from keras_attention.layers import KeyValueAttention, KeyValueMemory
-from keras_attention.ops.choices import collect_choices
 
 B, T, S, D, E, HOPS = 2, 3, 5, 7, 11, 3
 
@@ -96,7 +96,7 @@ def test_one_hop_is_key_value_attention_added_to_the_query_times_the_kernel(alig
 
 def test_every_hop_of_a_hard_memory_makes_a_choice_of_its_own(query, value, key):
     layer = KeyValueMemory(num_hops=HOPS, alignment="sampled", seed=3)
-    with collect_choices() as choices:
+    with Recorder() as recorder:
         _, weights = to_numpy(layer(query, value, key, return_attention_scores=True, training=True))
     np.testing.assert_allclose(
         np.sort(weights, axis=-1)[..., -2:], np.broadcast_to([0, 1], (B, HOPS, T, 2)), atol=EXACT
@@ -106,7 +106,7 @@ def test_every_hop_of_a_hard_memory_makes_a_choice_of_its_own(query, value, key)
         soft = attention.softmax(attention.scores(query, key, attention.dot))
         log_prob += (weights[:, hop] * np.log(soft)).sum(axis=(1, 2))
         query = (query + attention.combine(weights[:, hop], value)) @ kernel
-    np.testing.assert_allclose(choices.log_prob(B), log_prob, rtol=FLOAT32)
+    np.testing.assert_allclose(recorder.log_prob(B), log_prob, rtol=FLOAT32)
 
 
 def test_every_axis_left_of_the_last_two_is_batch():

@@ -8,8 +8,8 @@ from reference.gradients import gradient
 from tolerances import EXACT, FLOAT32
 
 from keras_attention.alignments import Sparsemax
+from keras_attention.alignments.estimators import Recorder
 from keras_attention.layers import KeyValueAttention, KeyValueSplitAttention
-from keras_attention.ops.choices import collect_choices
 from keras_attention.scores import AdditiveScore
 
 B, T, H, U = 2, 7, 5, 13
@@ -78,7 +78,7 @@ def test_it_equals_key_value_attention_under_the_mask_of_the_window(alignment, s
 
 def test_a_hard_alignment_chooses_one_position_of_each_window():
     layer, inputs = KeyValueSplitAttention(3, score="dot", alignment="sampled", seed=3), normal(B, T, 3 * H)
-    with collect_choices() as choices:
+    with Recorder() as recorder:
         _, weights = to_numpy(layer(inputs, mask=GAPS, return_attention_scores=True, training=True))
     weights, position = memories.at_positions(weights, GAPS), GAPS.cumsum(axis=1)
     distance = position[:, :, None] - position[:, None]
@@ -86,7 +86,7 @@ def test_a_hard_alignment_chooses_one_position_of_each_window():
     np.testing.assert_allclose(weights.sum(axis=-1), allowed.any(axis=-1), atol=EXACT)
     soft = attention.softmax(np.einsum("bth,bsh->bts", inputs[..., :H], inputs[..., :H]), allowed)
     log_prob = (weights * np.log(np.where(weights > 0, soft, 1.0))).sum(axis=(1, 2))
-    np.testing.assert_allclose(choices.log_prob(B), log_prob, rtol=FLOAT32)
+    np.testing.assert_allclose(recorder.log_prob(B), log_prob, rtol=FLOAT32)
 
 
 def test_the_window_moves_with_the_sequence():

@@ -8,10 +8,10 @@ from reference import glimpse_classifier
 from reference.arrays import normal, to_numpy
 from tolerances import EXACT, FLOAT32
 
+from keras_attention.alignments.estimators import Recorder
 from keras_attention.models import GlimpseClassifier
 from keras_attention.models.glimpse_classifier import gaussian_log_prob
-from keras_attention.ops.choices import collect_choices
-from keras_attention.training import ChoiceBaseline, MovingAverage
+from keras_attention.training import MovingAverage, PerStepBaseline
 
 B, H, W, C, T, V, D = 5, 7, 11, 3, 3, 19, 13
 
@@ -68,10 +68,10 @@ def test_a_single_image_is_not_taken_for_a_batch():
 
 def test_training_draws_locations_around_their_means(images):
     model, std = make(num_glimpses=2, location_std=0.2), 0.2
-    with collect_choices() as choices:
+    with Recorder() as recorder:
         model(np.repeat(images[:1], 1009, axis=0), training=True)
     # log p = -z²/2 summed over two axes, and a constant: -z² has the mean -2.
-    squares = -2 * (to_numpy(choices.log_prob(1009)) + 2 * math.log(std) + math.log(2 * math.pi))
+    squares = -2 * (to_numpy(recorder.log_prob(1009)) + 2 * math.log(std) + math.log(2 * math.pi))
     assert squares.min() >= 0 and abs(squares.mean() - 2) < 5 * 2 / math.sqrt(1009)
 
 
@@ -82,11 +82,11 @@ def test_the_log_probability_of_a_location_by_hand():
 
 
 def test_every_location_but_the_first_is_a_choice_with_a_prediction(images):
-    with collect_choices() as choices:
+    with Recorder() as recorder:
         make()(images, training=True)
-    log_probs, predictions = (to_numpy(rows) for rows in choices.predicted(B))
+    log_probs, predictions = (to_numpy(rows) for rows in recorder.predicted(B))
     assert log_probs.shape == predictions.shape == (B, T - 1)
-    np.testing.assert_allclose(log_probs.sum(axis=1), choices.log_prob(B), atol=FLOAT32)
+    np.testing.assert_allclose(log_probs.sum(axis=1), recorder.log_prob(B), atol=FLOAT32)
 
 
 def test_a_seed_repeats_the_paths(images):
@@ -107,15 +107,15 @@ def test_a_single_glimpse_needs_no_location_network(images, labels):
 # === Training ===
 
 
-@pytest.mark.parametrize("baseline", ["by_choice", "moving_average"])
+@pytest.mark.parametrize("baseline", ["per_step", "moving_average"])
 def test_the_location_network_learns_by_reinforce_alone(baseline, images, labels):
     model, twin = (make(baseline=baseline, num_glimpses=2) for _ in range(2))
     twin.set_weights(model.get_weights())
     sample = keras.Model(twin.input, [twin.get_layer("next_location").output, twin.output])
-    with collect_choices() as choices:  # the twin draws what the model draws below
+    with Recorder() as recorder:  # the twin draws what the model draws below
         location, logits = (to_numpy(each) for each in sample(images, training=True))
     losses = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(B), labels]
-    baselines = to_numpy(choices.predicted(B)[1])[:, 0] if baseline == "by_choice" else 0.0
+    baselines = to_numpy(recorder.predicted(B)[1])[:, 0] if baseline == "per_step" else 0.0
     mean = model.glimpses(images)["locations"][:, 1]
     # The gradient of log p is (location - mean) / std² by the mean, and that of the mean 1 - mean² by what tanh is of.
     slope = (location - mean) / 0.15**2 * (1 - mean**2) * (losses - baselines)[:, None]
@@ -181,7 +181,7 @@ def test_a_baseline_may_be_an_object(tmp_path):
     model = make(baseline=MovingAverage(decay=0.5))
     config = GlimpseClassifier.from_config(model.get_config()).get_config()
     assert config["baseline"]["config"]["decay"] == 0.5
-    assert isinstance(make().baseline, ChoiceBaseline)
+    assert isinstance(make().baseline, PerStepBaseline)
 
 
 # === Errors ===

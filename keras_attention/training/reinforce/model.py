@@ -6,19 +6,18 @@ import threading
 import keras
 from keras import ops
 
+from keras_attention.alignments.estimators import Recorder, is_recording, record_choice
 from keras_attention.checks.arguments import check_number
-from keras_attention.ops.choices import collect_choices, is_collecting, record_choice
 from keras_attention.saving.lookup import config_of
-from keras_attention.training.baselines import get_baseline
-from keras_attention.training.credit import CreditedLoss, open_credit
-from keras_attention.training.samples import RandomChoices, get_choices
+from keras_attention.training.reinforce import baselines, samples
+from keras_attention.training.reinforce.credit import CreditedLoss, open_credit
 from keras_attention.training.token_means import wrapped
 from keras_attention.training.token_model import TokenModel
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class RecordedOutput(keras.layers.Layer):
-    """An output as it is; on the way the log-probability that belongs to it goes to the open collector.
+    """An output as it is; on the way the log-probability that belongs to it goes to the open recorder.
 
     Args:
         output_name: String, what the model calls the output.
@@ -91,9 +90,9 @@ class ReinforceModel(TokenModel):
 
     for each element of each loss, so that Keras' masks, sample weights and reduction apply to both terms. The
     estimate is unbiased for the gradient of the expected loss. `log p` is the sum over all choices of an example, in
-    whatever layers of the graph, nested ones too, they are made (`HardAttention`, alignment "sampled"): a choice is
-    credited with everything that the example costs, also with tokens before it. Whatever `add_loss` adds and regularizers are
-    trained as always, but choices are not credited with them.
+    all layers of the graph, nested ones too (`HardAttention`, the alignments "sampled" and `Sampled`): a choice is
+    credited with everything that the example costs, also with tokens before it. Regularizers and the losses of `add_loss`
+    are trained as always, but choices are not credited with them.
 
     In the paper loss is -r, baseline is b, and `gradient of log p` is the characteristic eligibility.
 
@@ -103,17 +102,17 @@ class ReinforceModel(TokenModel):
     Args:
         inputs, outputs: Symbolic tensors, as of `keras.Model`. A model written as a subclass takes part as a layer:
             `ReinforceModel(inputs, my_model(inputs))`.
-        baseline: "moving_average", "leave_one_out", "learned", "by_choice", `None` or a `training.Baseline`.
+        baseline: "moving_average", "leave_one_out", "learned", "per_step", `None` or a `training.Baseline`.
         num_samples: Integer M. In training every example is repeated M times, each with choices of its own: outputs then have
-            M adjacent rows for each example. Metrics see the first. Or `training.AllChoices(count)`: each joint choice
+            M adjacent rows for each example. Metrics see the first. Or `training.Enumeration(count)`: each joint choice
             once, weighted by its probability, which is exact and needs no baseline; metrics see the most probable.
         entropy_weight: Number; `entropy_weight · entropy of the choices` is taken off the objective (not off the reported
             loss) for each element of each loss, which keeps choices from becoming certain too soon. The entropy is that
             which layers record; `log_probs` has none.
         log_probs: Symbolic tensor of the graph, `(B, ...)`: log-probability of choices that a layer makes in a compiled
-            loop. (What is recorded inside such a loop can't be read outside: the layer collects it there with
-            `ops.choices.collect_choices`, carries it on in the loop's state and returns it.) Or `None`. It becomes
-            part of the graph, so that it isn't needed again on loading.
+            loop. (What is recorded inside such a loop can't be read outside: the layer opens a `training.Recorder` there,
+            carries the log-probability on in the loop's state and returns it.) Or `None`. It becomes part of the graph, so
+            that it isn't needed again on loading.
 
     Call arguments:
         inputs: As those of the graph.
@@ -151,15 +150,14 @@ class ReinforceModel(TokenModel):
         log_probs=None,
         **kwargs,
     ):
-        choices = get_choices(num_samples)
         outputs = outputs if log_probs is None else record_output(inputs, outputs, log_probs)
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
         recorded = {layer.name: layer.output_name for layer in self.layers if isinstance(layer, RecordedOutput)}
         self.output_names = [recorded.get(name, name) for name in self.output_names]
-        self.baseline = get_baseline(baseline)
-        self.choices = choices
+        self.baseline = baselines.get(baseline)
+        self.samples = samples.get(num_samples)
         self.entropy_weight = check_entropy_weight(entropy_weight)
-        self.baseline.prepare(self.input, len(self.outputs), choices.count)
+        self.baseline.prepare(self.input, len(self.outputs), self.samples.count)
         self.rows = Rows()
         # Keras calls the model and computes its loss in two steps; each replica takes them in a thread of its own.
         self._step = threading.local()
@@ -174,16 +172,16 @@ class ReinforceModel(TokenModel):
     def call(self, inputs, training=None, mask=None):
         # As a layer of another model, which computes its own loss, it makes its choices once.
         is_own = getattr(self._step, "is_own", False)
-        self._step.is_training = is_own and bool(training) and not is_collecting()
+        self._step.is_training = is_own and bool(training) and not is_recording()
         if not self._step.is_training:
             return super().call(inputs, training=training, mask=mask)
-        inputs, mask = repeat_rows((inputs, mask), self.choices.count)
-        with collect_choices(self.choices.numbers(ops.shape(keras.tree.flatten(inputs)[0])[0])) as choices:
+        inputs, mask = repeat_rows((inputs, mask), self.samples.count)
+        with Recorder(self.samples.numbers(ops.shape(keras.tree.flatten(inputs)[0])[0])) as recorder:
             outputs = super().call(inputs, training=training, mask=mask)
-        self.choices.check(choices.count)
+        self.samples.check(recorder.count)
         batch_size = ops.shape(keras.tree.flatten(outputs)[0])[0]
-        self._step.log_prob, self._step.entropy = choices.log_prob(batch_size), choices.entropy(batch_size)
-        self._step.predicted = choices.predicted(batch_size)
+        self._step.log_prob, self._step.entropy = recorder.log_prob(batch_size), recorder.entropy(batch_size)
+        self._step.predicted = recorder.predicted(batch_size)
         return outputs
 
     def objective(self, x, y, y_pred, sample_weight, training):
@@ -191,15 +189,15 @@ class ReinforceModel(TokenModel):
             return super().objective(x, y, y_pred, sample_weight, training)
         step = vars(self._step)
         log_prob, entropy, predictions = (step.pop(name, None) for name in ("log_prob", "entropy", "predicted"))
-        y, sample_weight = repeat_rows((y, sample_weight), self.choices.count)
+        y, sample_weight = repeat_rows((y, sample_weight), self.samples.count)
         if log_prob is None:
             return super().objective(x, y, y_pred, sample_weight, training)
-        self._step.shown = self.choices.shown(log_prob)
+        self._step.shown = self.samples.shown(log_prob)
         if not self.baseline.reads_choices:
-            predictions = repeat_rows(self.baseline.predict(x), self.choices.count)
+            predictions = repeat_rows(self.baseline.predict(x), self.samples.count)
         entropy = ops.zeros_like(log_prob) if entropy is None else entropy
         with open_credit(
-            self.choices.credit(log_prob, entropy, self.entropy_weight, self.baseline, predictions)
+            self.samples.credit(log_prob, entropy, self.entropy_weight, self.baseline, predictions)
         ) as credit:
             loss = super().objective(x, y, y_pred, sample_weight, training)
         if not credit.measures:
@@ -211,11 +209,11 @@ class ReinforceModel(TokenModel):
         return loss
 
     def shown(self, y_pred):
-        if not self._is_training or self.choices.count == 1:
+        if not self._is_training or self.samples.count == 1:
             return y_pred
         shown = vars(self._step).pop("shown", None)
         if shown is None:  # nothing was chosen
-            shown = RandomChoices(self.choices.count).shown(keras.tree.flatten(y_pred)[0])
+            shown = samples.MonteCarlo(self.samples.count).shown(keras.tree.flatten(y_pred)[0])
         return keras.tree.map_structure(lambda tensor: self.rows([tensor, shown]), y_pred)
 
     @property
@@ -231,7 +229,7 @@ class ReinforceModel(TokenModel):
             **graph.get_config(),
             "trainable": self.trainable,
             "baseline": config_of(self.baseline),
-            "num_samples": self.choices.count if isinstance(self.choices, RandomChoices) else config_of(self.choices),
+            "num_samples": self.samples.config(),
             "entropy_weight": self.entropy_weight,
         }
 

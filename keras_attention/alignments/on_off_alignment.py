@@ -11,7 +11,7 @@ from keras_attention.ops.divergence import has_no_best, is_diverged, with_nan
 from keras_attention.ops.dtypes import at_least
 
 
-class OnOffChoice(Alignment):
+class OnOffAlignment(Alignment):
     """What `Bernoulli` and `LinearChain` share: how probabilities become weights.
 
     A subclass writes `log_marginals(scores, mask)`, the logarithm of the probability of being on, in float32 or better

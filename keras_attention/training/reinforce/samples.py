@@ -1,25 +1,25 @@
-"""How often an example makes its choices in a step of training: M times at random, or once in every way there is."""
+"""How often an example makes its choices in a step of training: M times at random, or each joint choice once."""
 
 import keras
 from keras import ops
 
 from keras_attention.checks.arguments import check_positive_integer
-from keras_attention.saving.lookup import described, from_config
-from keras_attention.training.credit import Credit, check_per_example, without_value
+from keras_attention.saving.lookup import config_of, described, from_config
+from keras_attention.training.reinforce.credit import Credit, check_per_example, without_value
 
 
-class RandomChoices:
-    """M samples of each example, what an integer stands for; `count` adjacent rows each."""
+class MonteCarlo:
+    """M samples of each example, `count` adjacent rows. An integer stands for it."""
 
     def __init__(self, count):
         self.count = check_positive_integer("num_samples", count)
 
     def numbers(self, rows):
-        """Which joint choice each of `rows` rows makes: none is given."""
+        """Which joint choice each of `rows` rows makes: `None`, they are free."""
         return None
 
     def check(self, count):
-        """Raises if a call made another number of joint choices than was announced; here none was."""
+        """Raises if a call made another number of joint choices than was announced. Here any is right."""
 
     def credit(self, log_prob, entropy, entropy_weight, baseline, predictions):
         return Credit(log_prob, entropy, entropy_weight, baseline, predictions, self.count)
@@ -28,15 +28,20 @@ class RandomChoices:
         """The row of each example that metrics see, `(B,)`: its first."""
         return ops.arange(0, ops.shape(log_prob)[0], self.count, dtype="int32")
 
+    def config(self):
+        """`num_samples` in the config of a model."""
+        return self.count
 
-@keras.saving.register_keras_serializable(package="keras_attention")
-class AllChoices:
+
+@keras.saving.register_keras_serializable(package="keras_attention", name="AllChoices")  # its name in version 0.1
+class Enumeration:
     """Every joint choice of an example, each weighted by its probability; for `num_samples` of `ReinforceModel`.
 
         loss = sum over z of p(z) · loss(z)
 
     The loss and its gradient are exact expectations: no variance, so that no baseline is asked. Time and memory are those
-    of `count` samples. Only choices recorded by "reinforce" can be enumerated; with dropout each sees a mask of its own.
+    of `count` samples. The alignments "softmax" ("sampled"), "sparsemax" and "entmax" with the estimator "reinforce" can be
+    enumerated; with dropout each joint choice sees a mask of its own.
 
     Args:
         count: Integer, how many joint choices there are: the product of S over all queries of all hard layers, and heads.
@@ -47,7 +52,7 @@ class AllChoices:
     Example:
         Two queries that choose one of three positions each make nine joint choices:
 
-        >>> AllChoices(9).count
+        >>> Enumeration(9).count
         9
 
     References:
@@ -64,13 +69,13 @@ class AllChoices:
     def check(self, count):
         if count == 1 < self.count:
             raise ValueError(
-                f"Nothing can be enumerated: no choice was recorded. Received `num_samples=AllChoices({self.count})`. Give the "
-                'model a hard layer with the estimator "reinforce", or leave `num_samples` out.'
+                f"Nothing can be enumerated: no choice was recorded. Received `num_samples=Enumeration({self.count})`. Give "
+                'the model a hard layer with the estimator "reinforce", or leave `num_samples` out.'
             )
         if count != self.count:
             raise ValueError(
-                f"`AllChoices` must be told how many joint choices there are: {count}. Received: {self.count}. Pass "
-                f"`num_samples=AllChoices({count})`, or sample where they are too many."
+                f"`Enumeration` must be told how many joint choices there are: {count}. Received: {self.count}. Pass "
+                f"`num_samples=Enumeration({count})`, or sample where they are too many."
             )
 
     def credit(self, log_prob, entropy, entropy_weight, baseline, predictions):
@@ -80,6 +85,10 @@ class AllChoices:
         """The row of each example that metrics see, `(B,)`: its most probable joint choice."""
         best = ops.argmax(ops.reshape(log_prob, (-1, self.count)), axis=-1)
         return ops.arange(0, ops.shape(log_prob)[0], self.count, dtype="int32") + ops.cast(best, "int32")
+
+    def config(self):
+        """`num_samples` in the config of a model."""
+        return config_of(self)
 
     def get_config(self):
         return {"count": self.count}
@@ -117,8 +126,11 @@ class Expectation:
         return ops.cast(weighted - without_value(weight * bonus), losses.dtype), weighted
 
 
-def get_choices(num_samples):
-    """The object that an integer, an `AllChoices` or its config stands for."""
+AllChoices = Enumeration  # its name in version 0.1
+
+
+def get(num_samples):
+    """The object that an integer, an `Enumeration` or its config stands for."""
     if isinstance(num_samples, dict):
         num_samples = from_config(num_samples)
-    return num_samples if isinstance(num_samples, AllChoices) else RandomChoices(num_samples)
+    return num_samples if isinstance(num_samples, Enumeration) else MonteCarlo(num_samples)

@@ -3,7 +3,7 @@
 from keras import ops
 
 from keras_attention.alignments.alignment import Alignment
-from keras_attention.alignments.categorical import one_hot_of_maximum
+from keras_attention.alignments.categorical import numbered_rows, one_hot_of_maximum
 from keras_attention.ops import LOWEST, at_least_float32
 from keras_attention.ops.dtypes import at_least
 from keras_attention.ops.random import SMALLEST, uniform_like
@@ -18,7 +18,7 @@ def sample_by_weights(weights, seed=None):
     return ops.stop_gradient(one_hot_of_maximum(weights / times, ops.not_equal(weights, 0.0)))
 
 
-class SparseChoice(Alignment):
+class SparseAlignment(Alignment):
     """What `Sparsemax` and `Entmax` share: all but the marginals, which a subclass writes."""
 
     def mode(self, scores, mask=None):
@@ -29,6 +29,10 @@ class SparseChoice(Alignment):
         """One position for each query, one-hot `(..., T, S)`."""
         weights = self.marginals(at_least_float32(scores), mask)
         return ops.cast(sample_by_weights(weights, seed), scores.dtype)
+
+    def numbered(self, numbers, scores, mask=None):
+        """The selections of the given numbers, which of their rows are possible, and how many there are."""
+        return numbered_rows(numbers, scores, mask)
 
     def log_prob(self, selection, scores, mask=None):
         """Log-probability of a selection `(..., T, S)` of one-hot rows: `(..., T)`; LOWEST at a weight of zero.

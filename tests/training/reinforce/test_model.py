@@ -14,14 +14,14 @@ from tolerances import FLOAT32
 from keras_attention import layers, models
 from keras_attention.alignments import SampledCategorical
 from keras_attention.training import (
-    AllChoices,
+    Enumeration,
     LearnedBaseline,
     MovingAverage,
     ReinforceModel,
     SeedEachEpoch,
     SmoothedCrossentropy,
 )
-from keras_attention.training.credit import score_function_surrogate
+from keras_attention.training.reinforce.credit import score_function_surrogate
 
 B, S, D, Q, T = 2, 3, 2, 5, 7
 
@@ -180,7 +180,7 @@ def test_the_mean_gradient_is_exact_with_an_entropy_bonus_that_the_loss_does_not
 @pytest.mark.parametrize("entropy_weight", [0.0, 0.5])
 def test_all_choices_give_the_expected_loss_and_its_gradient_in_one_step(entropy_weight):
     inputs, outputs, _ = two_choice_graph()
-    model = compiled(ReinforceModel(inputs, outputs, num_samples=AllChoices(S * S), entropy_weight=entropy_weight))
+    model = compiled(ReinforceModel(inputs, outputs, num_samples=Enumeration(S * S), entropy_weight=entropy_weight))
     data = two_choice_data()
     weights = [to_numpy(weight).astype("float64") for weight in model.trainable_weights]
     loss, gradients = step(model, model.get_weights(), arguments(data))
@@ -192,17 +192,17 @@ def test_all_choices_give_the_expected_loss_and_its_gradient_in_one_step(entropy
 
 def test_the_number_of_all_choices_must_be_right():
     inputs, outputs, _ = two_choice_graph()
-    model = compiled(ReinforceModel(inputs, outputs, num_samples=AllChoices(S)))
+    model = compiled(ReinforceModel(inputs, outputs, num_samples=Enumeration(S)))
     with pytest.raises(ValueError, match=r"how many joint choices there are: 9\. Received: 3\."):
         model.train_on_batch(*arguments(two_choice_data()))
 
 
 def test_the_repr_of_all_choices_says_how_many():
-    assert repr(AllChoices(9)) == "AllChoices(count=9)"
+    assert repr(Enumeration(9)) == "Enumeration(count=9)"
 
 
 def test_metrics_see_the_most_probable_of_all_choices():
-    model, _ = one_choice(num_samples=AllChoices(S))
+    model, _ = one_choice(num_samples=Enumeration(S))
     value = keras.metrics.MeanMetricWrapper(lambda y_true, y_pred: y_pred, name="value")
     model.compile(keras.optimizers.SGD(0.0), linear_loss, metrics=[value])
     model.set_weights([np.array([[0.0, 2.0, 1.0]], "float32"), *model.get_weights()[1:]])
@@ -210,7 +210,7 @@ def test_metrics_see_the_most_probable_of_all_choices():
     assert float(results["value"]) == -2.0
 
 
-@pytest.mark.parametrize("num_samples", [2, AllChoices(S)], ids=["samples", "all"])
+@pytest.mark.parametrize("num_samples", [2, Enumeration(S)], ids=["samples", "all"])
 def test_a_sum_over_the_batch_counts_each_example_once(num_samples):
     losses = []
     for samples in (1, num_samples):
@@ -306,9 +306,9 @@ def test_the_mean_of_many_gradients_is_right_for_reinforce_and_wrong_for_straigh
 
 
 def test_choices_that_nobody_records_cannot_be_enumerated():
-    model, _ = one_choice(estimator="straight_through", num_samples=AllChoices(S))
+    model, _ = one_choice(estimator="straight_through", num_samples=Enumeration(S))
     model.compile("sgd", linear_loss)
-    with pytest.raises(ValueError, match=r"no choice was recorded\. Received `num_samples=AllChoices\(3\)`"):
+    with pytest.raises(ValueError, match=r"no choice was recorded\. Received `num_samples=Enumeration\(3\)`"):
         model.train_on_batch(np.ones((1, S)), np.zeros((1, 1)))
 
 

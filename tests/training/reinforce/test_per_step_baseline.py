@@ -9,8 +9,8 @@ from keras import ops
 from reference.arrays import normal, to_numpy
 from tolerances import FLOAT32
 
+from keras_attention.alignments.estimators import Recorder, record_choice
 from keras_attention.layers import HardAttention
-from keras_attention.ops.choices import collect_choices, record_choice
 from keras_attention.training import ReinforceModel
 
 FIRST, SECOND = 2, 3
@@ -54,7 +54,7 @@ def softmax(logits):
 @pytest.fixture
 def model():
     inputs = keras.Input((1,))
-    model = ReinforceModel(inputs, TwoChoices(name="chooser")(inputs), baseline="by_choice")
+    model = ReinforceModel(inputs, TwoChoices(name="chooser")(inputs), baseline="per_step")
     model.compile(keras.optimizers.SGD(1.0), "mse")
     layer = model.get_layer("chooser")
     for seed, weight in enumerate(layer.trainable_weights):
@@ -103,18 +103,18 @@ def test_the_mean_gradient_is_that_of_the_expected_loss_and_predictions_learn_th
 
 def test_log_probabilities_and_predictions_are_rows_of_choices():
     first, second = normal(2, 3, seed=1), normal(2, seed=2)
-    with collect_choices() as choices:
+    with Recorder() as recorder:
         record_choice(ops.convert_to_tensor(first), prediction=ops.convert_to_tensor(first + 1))
         record_choice(ops.convert_to_tensor(second))
         record_choice(ops.convert_to_tensor(second), prediction=ops.convert_to_tensor(2 * second))
-    log_probs, predictions = (to_numpy(rows) for rows in choices.predicted(2))
+    log_probs, predictions = (to_numpy(rows) for rows in recorder.predicted(2))
     np.testing.assert_allclose(log_probs, np.concatenate([first, second[:, None]], axis=1))
     np.testing.assert_allclose(predictions, np.concatenate([first + 1, 2 * second[:, None]], axis=1))
 
 
 def test_choices_without_predictions_are_refused():
     query, value = keras.Input((1, 5)), keras.Input((3, 5))
-    model = ReinforceModel([query, value], HardAttention()(query, value), baseline="by_choice")
+    model = ReinforceModel([query, value], HardAttention()(query, value), baseline="per_step")
     model.compile("sgd", "mse")
     with pytest.raises(ValueError, match=r"Received choices without one. Take another baseline, or record"):
         model.train_on_batch([normal(2, 1, 5), normal(2, 3, 5)], normal(2, 1, 5))

@@ -3,15 +3,13 @@
 import keras
 from keras import ops
 
-from keras_attention.alignments.categorical import one_hot_of_maximum
-from keras_attention.alignments.estimator import Estimator
-from keras_attention.alignments.relaxed import gumbel_softmax
+from keras_attention.alignments.estimators.estimator import Estimator
 from keras_attention.checks.arguments import check_positive
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class StraightThrough(Estimator):
-    """One position is drawn for each query; the gradient is that of the Gumbel-softmax of the same noise.
+    """A sample; the gradient is that of the Gumbel-softmax of the same noise. For the categorical distribution.
 
     `weights[t] = one-hot of the maximum of relaxed[t]` with
     `gradient of weights = gradient of relaxed = softmax((scores + Gumbel noise) / temperature)`
@@ -24,8 +22,8 @@ class StraightThrough(Estimator):
         temperature: Positive number; low ones have less bias and more variance.
 
     Example:
-        >>> from keras_attention.alignments import SampledCategorical
-        >>> alignment = SampledCategorical(estimator=StraightThrough(temperature=0.5), seed=3)
+        >>> from keras_attention.alignments import Sampled
+        >>> alignment = Sampled("softmax", estimator=StraightThrough(temperature=0.5), seed=3)
         >>> keras.ops.max(alignment(keras.ops.ones((2, 3, 5)), training=True), axis=-1)
         [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
 
@@ -34,12 +32,14 @@ class StraightThrough(Estimator):
         Bengio, Léonard and Courville, 2013, section 4, arXiv:1308.3432.
     """
 
+    needs = ("relaxed_sample",)
+
     def __init__(self, temperature=1.0):
         self.temperature = check_positive("temperature", temperature)
 
     def weights(self, alignment, scores, mask, seed):
-        relaxed = gumbel_softmax(scores, mask, self.temperature, seed)
-        selection = ops.stop_gradient(one_hot_of_maximum(relaxed, mask))
+        relaxed = alignment.relaxed_sample(scores, mask, self.temperature, seed)
+        selection = alignment.mode(relaxed, mask)
         return selection + (relaxed - ops.stop_gradient(relaxed))
 
     def get_config(self):
