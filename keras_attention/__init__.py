@@ -11,7 +11,7 @@ import importlib
 from keras_attention import backends  # noqa: F401 (checks the backend before anything imports Keras)
 
 # isort: split
-from keras_attention import alignments, decoding, evaluation, layers, models, scores, tokens, training
+from keras_attention import alignments, decoding, evaluation, layers, models, positions, scores, tokens, training
 
 _LAZY = ("data", "serving", "visualization")
 
@@ -23,6 +23,7 @@ __all__ = [
     "evaluation",
     "layers",
     "models",
+    "positions",
     "scores",
     "serving",
     "tokens",

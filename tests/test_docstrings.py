@@ -9,7 +9,7 @@ import pytest
 from keras import ops
 from literals import literal, plain
 
-FOLDERS = ["alignments", "decoding", "layers", "models", "scores", "training"]
+FOLDERS = ["alignments", "decoding", "layers", "models", "positions", "scores", "training"]
 
 
 def documented():

@@ -13,7 +13,7 @@ import keras_attention
 
 ROOT = pathlib.Path(keras_attention.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
-PACKAGES = ("alignments", "decoding", "evaluation", "layers", "models", "scores", "training")
+PACKAGES = ("alignments", "decoding", "evaluation", "layers", "models", "positions", "scores", "training")
 
 # What a folder may import of ours besides itself; DESIGN, section 2. Everyone may use FOR_ALL.
 FOR_ALL = {"checks", "extras", "files", "tokens"}
@@ -24,7 +24,8 @@ ALLOWED = {
     "saving": {"ops"},
     "scores": {"ops", "saving"},
     "alignments": {"ops", "structures", "saving"},
-    "layers": {"ops", "saving", "scores", "alignments"},
+    "positions": {"ops", "saving"},
+    "layers": {"ops", "saving", "scores", "positions", "alignments"},
     "evaluation": set(),
     "training": {"ops", "saving", "alignments", "layers", "evaluation"},
     "decoding": {"ops", "saving"},
@@ -125,7 +126,7 @@ def test_all_of_the_package_lists_its_folders():
     assert names == sorted(names)
 
 
-@pytest.mark.parametrize("package", ["alignments", "layers", "models", "scores"])
+@pytest.mark.parametrize("package", ["alignments", "layers", "models", "positions", "scores"])
 def test_a_class_stands_in_the_file_of_its_name(package):
     module = getattr(keras_attention, package)
     suffix = "_score" if package == "scores" else ""
@@ -170,6 +171,6 @@ def test_importing_the_package_does_not_load(library, imported):
 
 
 def test_importing_the_package_registers_every_public_class(imported):
-    interfaces = {"Alignment", "Baseline", "Estimator", "Score"}
+    interfaces = {"Alignment", "Baseline", "Estimator", "PositionScheme", "Score"}
     in_no_model = {"BeamSearch", "Recorder", "Sample"}
     assert set(imported["unregistered"]) <= interfaces | in_no_model

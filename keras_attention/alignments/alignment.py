@@ -56,6 +56,15 @@ class Alignment(keras.layers.Layer):
         [[0.5, 0.0, 0.5]]
     """
 
+    # Whether the weights are the softmax of the scores, so that a kernel for softmax may compute them.
+    is_softmax = False
+
+    def __init_subclass__(cls, **kwargs):
+        # Whoever writes other weights does not mean those of the class that he inherits from.
+        super().__init_subclass__(**kwargs)
+        if {"call", "marginals"} & set(vars(cls)) and "is_softmax" not in vars(cls):
+            cls.is_softmax = False
+
     def __init__(self, **kwargs):
         # Without autocast the float32 scores are not cast to half precision on the way in.
         refuse_autocast(self, kwargs)

@@ -88,6 +88,8 @@ class Categorical(Alignment):
         Bahdanau, Cho and Bengio, 2015, eq. (6), arXiv:1409.0473.
     """
 
+    is_softmax = True
+
     def marginals(self, scores, mask=None):
         return masked_softmax(scores, mask)
 

@@ -1,140 +1,38 @@
-"""The flow of every attention layer: score, alignment, combine; one base for all of them."""
+"""The base of the attention layers: a memory is prepared once and read by queries, through one flow."""
 
 import keras
 from keras import ops
 
 from keras_attention import alignments, scores
 from keras_attention.checks.arguments import check_rate, check_seed
-from keras_attention.checks.shapes import check_attention_shapes, check_not_ragged, check_returned
-from keras_attention.ops.dtypes import as_floats
+from keras_attention.checks.shapes import check_attention_shapes, check_same_batch, check_same_length, check_same_rank
+from keras_attention.layers.attention_inputs import as_inputs, as_masks, one_mask, zeroed_memory
+from keras_attention.layers.flow import build_part, choose_kernel
+from keras_attention.layers.one_by_one import one_by_one
 from keras_attention.ops.masks import (
-    aligned_slots,
-    as_mask,
-    causal_mask,
     check_mask_types,
-    check_masks,
-    merge_masks,
+    insert_head_axes,
+    query_and_key_positions,
+    used_keys,
     zero_masked,
 )
 from keras_attention.saving.lookup import config_of
 
 
-def attend(query, key, value, mask, *, score, alignment, dropout, training):
-    """The four steps of attention: `context[t] = sum over s of weights[t, s] · value[s]`.
-
-    Args:
-        query, key, value: `(..., T, D)`, `(..., S, D)`, `(..., S, E)`.
-        mask: Boolean, broadcasts to `(..., T, S)`, or `None`.
-        score, alignment, dropout: Layers of steps one, two and of the dropout on the weights.
-
-    Returns:
-        `context (..., T, E)` and the weights `(..., T, S)` before dropout, both in the type of the value.
-    """
-    scores = check_scores(score, score(query, key), query, key)  # (..., T, S)
-    weights = alignment(scores, mask=mask, training=training)
-    weights = ops.cast(check_weights(alignment, weights, scores), value.dtype)  # (..., T, S)
-    context = ops.einsum("...ts,...se->...te", dropout(weights, training=training), value)  # (..., T, E)
-    return context, weights
-
-
-def check_scores(score, scores, query, key):
-    """`scores`, after checking that a score, which may be a user's, made one for each query and key."""
-    check_returned(score, "scores of shape (..., T, S)", scores.shape, (*query.shape[:-1], key.shape[-2]))
-    return scores
-
-
-def check_weights(alignment, weights, scores):
-    """`weights`, after checking that an alignment, which may be a user's, made one for each of the scores."""
-    check_returned(alignment, "weights of the shape of the scores", weights.shape, scores.shape)
-    return weights
-
-
-def masked_inputs(query, value, key, use_causal_mask=False, *, dtype, **masks):
-    """The inputs of an attention, checked, and their one mask.
-
-    Args:
-        query, value, key: `(B, ..., T, D)`, `(B, ..., S, E)`, `(B, ..., S, D)`.
-        use_causal_mask: Boolean.
-        dtype: Compute dtype of the layer.
-        **masks: `query_mask`, `value_mask`, `key_mask` and `attention_mask`, of any type or `None`.
-
-    Returns:
-        `(query, value, key, mask)`, with zeros where the mask never looks. The mask broadcasts to `(B, ..., T, S)`, or is
-        `None`.
-    """
-    check_not_ragged(query=query, value=value, key=key)
-    query, value, key = (as_floats(tensor, dtype) for tensor in (query, value, key))
-    check_attention_shapes(query.shape, value.shape, key.shape)
-    masks = {name: as_mask(mask, name) for name, mask in masks.items()}
-    check_masks(query.shape, value.shape, (*query.shape[:-1], value.shape[-2]), **masks)
-    T, S = ops.shape(query)[-2], ops.shape(value)[-2]
-    position_masks = [causal_mask(*aligned_slots(T, S))] if use_causal_mask else []
-    mask = merge_masks(len(query.shape), position_masks=position_masks, **masks)
-    return zero_masked(query, mask, axis=-1), zero_masked(value, mask), zero_masked(key, mask), mask
-
-
-def check_stepwise(alignment):
-    """Raises unless an alignment may be computed for one query after the other, as decoding with a cache does."""
-    if keras.tree.flatten(alignment.initial_state((1, 1))):  # no cache holds the state of an alignment yet
-        raise ValueError(
-            f"The alignment {type(alignment).__name__} has a state, which no cache holds. Call the attention without a "
-            "cache, or take another alignment."
-        )
-
-
-def build_part(part, *shapes):
-    """Builds the score or the alignment of an attention layer."""
-    if part.built:
-        raise ValueError(
-            f"A score or alignment belongs to one attention layer. Received {part.name!r}, which is built already: "
-            "Keras could not save what two layers share. Pass a new one to each layer."
-        )
-    part.build(*shapes)
-
-
-def one_by_one(layer, query, value, key, options):
-    """The call `[query, value]` or `[query, value, key]` of `keras.layers.Attention` as `(query, value, key)`, `options`.
-
-    The list `mask` in `options` becomes `query_mask`, `value_mask` and `key_mask`. Another call stays as it is.
-    """
-    name = type(layer).__name__
-    if not isinstance(query, list | tuple):
-        if value is None:
-            raise ValueError(f"{name} is called with `(query, value)` or `[query, value]`. Received a query alone.")
-        return (query, value, key), options
-    if value is not None or key is not None:
-        raise ValueError(f"After a list of tensors {name} takes keywords only. Pass the list of masks as `mask=[...]`.")
-    masks = options.get("mask")
-    for what, values in (("tensors", query), ("masks", masks)):
-        if values is not None and not (isinstance(values, list | tuple) and len(values) in (2, 3)):
-            received = f"{len(values)}" if isinstance(values, list | tuple) else f"one of shape {tuple(values.shape)}"
-            raise ValueError(
-                f"{name} takes a list of two or three {what}, of query, value and key. Received {received}."
-            )
-    named = dict(zip(("query_mask", "value_mask", "key_mask"), masks or (), strict=False))
-    if twice := sorted(set(named) & set(options)):
-        raise ValueError(
-            f"{name} received {', '.join(twice)} twice: alone and in the list `mask`. Pass one of the two."
-        )
-    options = {option: value for option, value in options.items() if option != "mask"}
-    return (*query, None)[:3], {**named, **options}
-
-
-def check_one_by_one(layer, query):
-    """Raises for a list of tensors in place of the query."""
-    if isinstance(query, list | tuple):
-        raise ValueError(
-            f"{type(layer).__name__} takes its tensors one by one, `(query, value, key=None)`, as "
-            f"`keras.layers.MultiHeadAttention` does. Received a list of {len(query)}: call it with `*tensors`."
-        )
-
-
 class AttentionLayer(keras.layers.Layer):
-    """Base class of the single-head attention layers: the flow, the masks, the shapes.
+    """Base class of the attention layers: `call` is `prepare` and `read`.
 
-    A subclass gives it a score, an alignment, or another split of the memory. See `SoftAttention`. Every one can be called
-    as `keras.layers.Attention` is, too.
+        memory  = prepare(value, key, mask)      what depends on the memory alone, once
+        context = read(query, memory)            score, alignment and combination, for each query
+
+    A subclass says what differs: its arguments; its axes in `scores_shape`; projections around the flow in `project_memory`,
+    `project_query` and `project_context`; position schemes in `schemes`. A layer may be called as `keras.layers.Attention`
+    is, too.
     """
+
+    # Position schemes, and whether the backend's flash attention is demanded.
+    schemes = ()
+    flash_attention = None
 
     def __init__(self, score="scaled_dot", alignment="softmax", dropout=0.0, seed=None, **kwargs):
         super().__init__(**kwargs)
@@ -154,8 +52,106 @@ class AttentionLayer(keras.layers.Layer):
         key_shape = key_shape or value_shape
         check_attention_shapes(query_shape, value_shape, key_shape)
         build_part(self.score, query_shape, key_shape)
-        build_part(self.alignment, self.score.compute_output_shape(query_shape, key_shape))
+        build_part(self.alignment, self.scores_shape(query_shape, value_shape))
         self.built = True
+
+    # === What a subclass may change ===
+
+    def scores_shape(self, query_shape, value_shape):
+        """Shape of the scores for `query (B, ..., T, D)` and `value (B, ..., S, E)`."""
+        return (*query_shape[:-1], value_shape[-2])
+
+    def value_shape(self, memory):
+        """Shape `(B, ..., S, E)` of the values in a memory, without an axis of heads."""
+        return memory["value"].shape
+
+    def project_memory(self, value, key):
+        """What is read and what it is found by."""
+        return value, key
+
+    def project_query(self, query):
+        return query
+
+    def project_context(self, context, query):
+        """The output, of what was read and of the query before its projection."""
+        return context
+
+    # === The two halves ===
+
+    def prepare(self, value, key=None, mask=None, positions=None):
+        """What depends on the memory alone, to be read many times.
+
+        Args:
+            value, key: As in a call. Float tensors `(B, ..., S, E)` and `(B, ..., S, D_key)`.
+            mask: Boolean tensor `(B, ..., S)`, True = may be attended, or `None`. What is masked is never looked at.
+            positions: int32 tensor `(B or 1, S)`, where the keys stand. `None`: the real ones are counted.
+
+        Returns:
+            A dictionary of tensors, as described at the top of `layers/flow.py`.
+
+        Raises:
+            ValueError: If the layer is not built, or shapes do not fit together.
+        """
+        if not self.built:
+            raise ValueError(
+                "The layer must be built before it can prepare a memory. Call it once, or "
+                "`build(query_shape, value_shape)`."
+            )
+        value, key = as_inputs(self.compute_dtype, value=value, key=value if key is None else key)
+        check_same_rank(value.shape, value.shape, key.shape)
+        check_same_batch(key.shape, value.shape)
+        check_same_length(value.shape, key.shape)
+        mask, value, key = zeroed_memory(mask, value, key)
+        if self.schemes and positions is None:
+            S = ops.shape(value)[-2]
+            _, positions = query_and_key_positions(S, S, key_mask=mask)
+        value, key = self.project_memory(value, key)
+        for scheme in self.schemes:
+            key = scheme.rotate(key, positions)
+        memory = {"key": self.score.prepare(key), "value": value, "mask": mask, "positions": positions}
+        return {name: tensor for name, tensor in memory.items() if tensor is not None}
+
+    def read(
+        self,
+        query,
+        memory,
+        query_mask=None,
+        attention_mask=None,
+        query_positions=None,
+        use_causal_mask=False,
+        return_attention_scores=False,
+        training=None,
+        cache_index=None,
+    ):
+        """Reads a memory that `prepare` made.
+
+        Args:
+            query, query_mask, attention_mask, use_causal_mask, return_attention_scores, training: As in a call.
+            memory: What `prepare` returned, or a cache.
+            query_positions: int32 tensor `(B or 1, T)`, where the queries stand. `None`: the real ones are counted, and the
+                last stands at the last real key.
+            cache_index: Integer or scalar tensor, the slot of the first query in a cache; later slots stay out of sight.
+
+        Returns:
+            What a call returns. Where the memory holds the state of the alignment, also the memory after these queries,
+            last.
+
+        Raises:
+            ValueError: If shapes or masks do not fit together.
+        """
+        self._check_kernel(return_attention_scores)
+        (query,) = as_inputs(self.compute_dtype, query=query)
+        masks = as_masks(query_mask=query_mask, key_mask=memory.get("mask"), attention_mask=attention_mask)
+        positions = self.positions_of(
+            query, memory["value"], memory.get("positions"), query_positions, masks, cache_index
+        )
+        value_shape = self.value_shape(memory)
+        check_same_rank(query.shape, value_shape, value_shape)
+        check_same_batch(query.shape, value_shape)
+        mask = self._mask(query, memory["value"], value_shape, masks, use_causal_mask, positions, cache_index)
+        output, weights, after = self._flow(query, memory, mask, masks["query_mask"], positions, training)
+        outputs = [output, *([weights] if return_attention_scores else []), *([after] if "alignment" in memory else [])]
+        return tuple(outputs) if len(outputs) > 1 else output
 
     def call(
         self,
@@ -170,28 +166,73 @@ class AttentionLayer(keras.layers.Layer):
         training=None,
         use_causal_mask=False,
     ):
-        query, value, key, mask = masked_inputs(
-            query,
-            value,
-            value if key is None else key,
-            use_causal_mask,
-            dtype=self.compute_dtype,
-            query_mask=query_mask,
-            value_mask=value_mask,
-            key_mask=key_mask,
-            attention_mask=attention_mask,
+        self._check_kernel(return_attention_scores)
+        query, value, key = as_inputs(self.compute_dtype, query=query, value=value, key=value if key is None else key)
+        check_attention_shapes(query.shape, value.shape, key.shape)
+        masks = as_masks(query_mask=query_mask, value_mask=value_mask, key_mask=key_mask, attention_mask=attention_mask)
+        positions = self.positions_of(query, value, None, None, masks)
+        mask = self._mask(query, value, value.shape, masks, use_causal_mask, positions)
+        # What no query may read reaches no projection and no gradient.
+        memory = self.prepare(value, key, used_keys(mask, len(value.shape) - 1), positions[1])
+        context, weights, _ = self._flow(query, memory, mask, masks["query_mask"], positions, training)
+        return (context, weights) if return_attention_scores else context
+
+    def positions_of(self, query, value, key_positions, query_positions, masks, cache_index=None):
+        """Positions of queries and keys, where a scheme asks for them."""
+        if not self.schemes:
+            return query_positions, key_positions
+        T, S = ops.shape(query)[-2], ops.shape(value)[-2]
+        padding_masks = {name: mask for name, mask in masks.items() if name != "attention_mask"}
+        counted = query_and_key_positions(T, S, cache_index, **padding_masks)
+        given = (query_positions, key_positions)
+        return tuple(count if each is None else each for count, each in zip(counted, given, strict=True))
+
+    def _mask(self, query, value, value_shape, masks, use_causal_mask, positions, cache_index=None):
+        """The one mask, which broadcasts to the scores, or `None`."""
+        return one_mask(
+            query.shape,
+            value_shape,
+            self.scores_shape(query.shape, value_shape),
+            masks,
+            (ops.shape(query)[-2], ops.shape(value)[-2]),
+            causal=use_causal_mask,
+            position_masks=[mask for scheme in self.schemes if (mask := scheme.mask(*positions)) is not None],
+            first=cache_index,
         )
-        context, weights = attend(
-            query,
-            key,
-            value,
+
+    def _flow(self, query, memory, mask, query_mask, positions, training):
+        """Output, weights and the memory after these queries, by the kernel that fits."""
+        query = zero_masked(query, mask, axis=-1)
+        projected = self.project_query(query)
+        bias = None
+        for scheme in self.schemes:
+            projected = scheme.rotate(projected, positions[0])
+            if scheme.adds_bias and (added := scheme.bias(*positions)) is not None:
+                added = insert_head_axes(added, len(projected.shape))
+                bias = added if bias is None else bias + added
+        context, weights, memory = self._kernel()(
+            projected,
+            memory,
             mask,
             score=self.score,
             alignment=self.alignment,
             dropout=self.dropout_layer,
+            bias=bias,
             training=training,
         )
-        return (context, weights) if return_attention_scores else context
+        return self.project_context(context, query), weights, memory
+
+    def _kernel(self):
+        return choose_kernel(self.score, self.alignment, self.schemes, self.dropout, self.flash_attention)
+
+    def _check_kernel(self, return_attention_scores):
+        if return_attention_scores and self.flash_attention:
+            raise ValueError(
+                "Flash attention never holds the attention weights, so that they cannot be returned. "
+                "Make the layer without `flash_attention=True`, or leave `return_attention_scores` out."
+            )
+
+    # === Shapes and config ===
 
     def compute_output_shape(self, query_shape, value_shape, key_shape=None):
         return (*query_shape[:-1], value_shape[-1])
@@ -214,8 +255,11 @@ class AttentionLayer(keras.layers.Layer):
         context = keras.KerasTensor(self.compute_output_shape(query.shape, value.shape), dtype=self.compute_dtype)
         if not return_attention_scores:
             return context
-        weights_shape = (*query.shape[:-1], value.shape[-2])
-        return context, keras.KerasTensor(weights_shape, dtype=self.compute_dtype)
+        return context, keras.KerasTensor(self.weights_shape(query.shape, value.shape), dtype=self.compute_dtype)
+
+    def weights_shape(self, query_shape, value_shape):
+        """Shape of the attention weights that a call returns."""
+        return self.scores_shape(query_shape, value_shape)
 
     def compute_mask(self, query, previous_mask):
         """The query's mask: the context has one position for each query."""
@@ -225,6 +269,7 @@ class AttentionLayer(keras.layers.Layer):
         return {
             **super().get_config(),
             "score": config_of(self.score),
+            "alignment": config_of(self.alignment),
             "dropout": self.dropout,
             "seed": self.seed,
         }

@@ -3,10 +3,10 @@
 import keras
 from keras import ops
 
-from keras_attention import alignments
+from keras_attention import alignments, scores
 from keras_attention.checks.arguments import check_positive_integer, check_rate, check_seed
 from keras_attention.checks.shapes import check_known_width, check_not_ragged, check_rank
-from keras_attention.layers.attention_layer import build_part, check_weights
+from keras_attention.layers.flow import build_part, four_steps
 from keras_attention.ops.dtypes import as_floats, times
 from keras_attention.ops.masks import as_mask, check_mask_types, check_padding_mask
 from keras_attention.ops.softmax import at_least_float32
@@ -14,10 +14,9 @@ from keras_attention.saving.initializers import fresh
 from keras_attention.saving.lookup import config_of
 
 
-def pooling_scores(inputs, kernel, bias, vector):
-    """`scores[s] = vector · tanh(inputs[s] · kernel + bias)`: `(..., S, D)` -> `(..., S)`."""
-    hidden = ops.tanh(times(inputs, kernel) + bias)  # (..., S, U), eq. (5)
-    return times(hidden, vector)  # (..., S)
+def hidden_keys(inputs, kernel, bias):
+    """`tanh(inputs[s] · kernel + bias)`: `(..., S, D)` -> `(..., S, U)`, eq. (5)."""
+    return ops.tanh(times(inputs, kernel) + bias)
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -25,7 +24,8 @@ class AttentionPooling(keras.layers.Layer):
     """One vector for a sequence: the sum of its positions, weighted by attention with a learned query.
 
         hidden[s] = tanh(inputs[s] · kernel + bias)
-        scores[s] = vector · hidden[s]
+        scores[s] = vector · hidden[s]                        with score=None
+        scores[s] = score(query, inputs[s])                   with another score and a learned query
         weights   = alignment(scores, mask)
         output    = sum over s of weights[s] · inputs[s]
 
@@ -34,12 +34,13 @@ class AttentionPooling(keras.layers.Layer):
 
     Args:
         units: Integer, size U of the hidden layer. `None` takes the width of the inputs.
-        alignment: A name ("softmax", "sparsemax", "linear_chain", ...: see `alignments.get`) or an `Alignment`; the scores of a
-            sequence are its one query, `(..., 1, S)`, so that "dependency_tree" is refused.
+        alignment: A name of `alignments.get` or an `Alignment`; the scores of a sequence are those of one query,
+            `(..., 1, S)`, so that "dependency_tree" is refused.
         dropout: Float in [0, 1), fraction of the weights dropped in training.
-        kernel_initializer: Initializer of the kernel and of the vector.
+        kernel_initializer: Initializer of the kernel and of the vector, or of the query.
         bias_initializer: Initializer of the bias.
         seed: Integer seed of the dropout and of an alignment that is named and draws, or `None`.
+        score: A name of `scores.get` or a `Score`, which then has weights of its own. `None`: the one of the paper.
 
     Call arguments:
         inputs: Float tensor of shape `(B, ..., S, D)`. Every axis left of the last two is batch.
@@ -73,11 +74,19 @@ class AttentionPooling(keras.layers.Layer):
         kernel_initializer="glorot_uniform",
         bias_initializer="zeros",
         seed=None,
+        score=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
         self.supports_masking = True
         self.units = None if units is None else check_positive_integer("units", units)
+        self.score = None if score is None else scores.get(score)
+        self.comparison = scores.DotScore() if score is None else self.score
+        if units is not None and score is not None:
+            raise ValueError(
+                f"`units` belongs to the hidden layer of the default, `score=None`. Received units={units} and "
+                f"score={self.score}. Leave one of the two out, or give the units to the score."
+            )
         self.alignment = alignments.get(alignment, seed)
         self.dropout = check_rate("dropout", dropout)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
@@ -89,35 +98,54 @@ class AttentionPooling(keras.layers.Layer):
         check_rank("inputs", inputs_shape, 3, "(B, ..., S, D)")
         check_known_width("inputs", inputs_shape)
         *batch, S, D = inputs_shape
-        units = self.units or D
-        # Without autocast the scores stay in full precision under mixed policies.
-        self.kernel = self.add_weight(
-            name="kernel", shape=(D, units), initializer=fresh(self.kernel_initializer), autocast=False
-        )
-        self.bias = self.add_weight(name="bias", shape=(units,), initializer=self.bias_initializer, autocast=False)
-        self.vector = self.add_weight(
-            name="vector", shape=(units,), initializer=fresh(self.kernel_initializer), autocast=False
-        )
+        if self.score is None:
+            U = self.units or D
+            self.kernel = self._weight("kernel", (D, U), self.kernel_initializer)
+            self.bias = self._weight("bias", (U,), self.bias_initializer)
+            self.vector = self._weight("vector", (U,), self.kernel_initializer)
+        else:
+            self.query = self._weight("query", (D,), self.kernel_initializer)
+            build_part(self.score, (*batch, 1, D), tuple(inputs_shape))
         # With a known length, whichever, an alignment that needs as many queries as keys refuses.
         build_part(self.alignment, (*batch, 1, 2 if S is None else S))
         self.built = True
 
-    def call(self, inputs, mask=None, return_attention_scores=False, training=None):
+    def _weight(self, name, shape, initializer):
+        # Without autocast the scores stay in full precision under mixed policies.
+        return self.add_weight(name=name, shape=shape, initializer=fresh(initializer), autocast=False)
+
+    def prepare(self, inputs, mask=None):
+        """What is read of `inputs (B, ..., S, D)`: a dictionary of tensors, as described at the top of `layers/flow.py`."""
         check_not_ragged(inputs=inputs)
         inputs = as_floats(inputs, self.compute_dtype)
         mask = as_mask(mask)
         check_padding_mask("mask", mask, inputs.shape)
         if mask is not None:
             inputs = ops.where(mask[..., None], inputs, 0)  # a weight of zero does not silence NaN
-        scores = pooling_scores(*map(at_least_float32, (inputs, self.kernel, self.bias, self.vector)))
-        row_mask = None if mask is None else mask[..., None, :]
-        scores = scores[..., None, :]
-        weights = self.alignment(scores, mask=row_mask, training=training)
-        weights = check_weights(self.alignment, weights, scores)[..., 0, :]  # (..., S), eq. (6)
-        weights = ops.cast(weights, inputs.dtype)
-        dropped = self.dropout_layer(weights, training=training)
-        output = ops.einsum("...s,...sd->...d", dropped, inputs)  # (..., D), eq. (7)
-        return (output, weights) if return_attention_scores else output
+        if self.score is None:
+            key = hidden_keys(*map(at_least_float32, (inputs, self.kernel, self.bias)))
+        else:
+            key = self.score.prepare(inputs)
+        return {"key": key, "value": inputs} | ({} if mask is None else {"mask": mask})
+
+    def read(self, memory, return_attention_scores=False, training=None):
+        """Pools what `prepare` returned; returns what a call returns."""
+        query = self.vector if self.score is None else ops.cast(self.query, memory["value"].dtype)
+        mask = memory.get("mask")
+        output, weights, _ = four_steps(
+            ops.broadcast_to(query, (*ops.shape(memory["value"])[:-2], 1, query.shape[-1])),
+            memory,
+            None if mask is None else mask[..., None, :],
+            score=self.comparison,
+            alignment=self.alignment,
+            dropout=self.dropout_layer,
+            training=training,
+        )
+        output = ops.squeeze(output, -2)  # (..., D), eq. (7)
+        return (output, ops.squeeze(weights, -2)) if return_attention_scores else output
+
+    def call(self, inputs, mask=None, return_attention_scores=False, training=None):
+        return self.read(self.prepare(inputs, mask), return_attention_scores, training)
 
     def compute_output_shape(self, inputs_shape):
         return (*inputs_shape[:-2], inputs_shape[-1])
@@ -137,6 +165,7 @@ class AttentionPooling(keras.layers.Layer):
         return {
             **super().get_config(),
             "units": self.units,
+            "score": None if self.score is None else config_of(self.score),
             "alignment": config_of(self.alignment),
             "dropout": self.dropout,
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),

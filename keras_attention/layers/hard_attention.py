@@ -22,7 +22,7 @@ class HardAttention(AttentionLayer):
     `compile` and `fit`. In the paper `context` is ẑ_t, `position` is s_t and `value` is a_i.
 
     Args:
-        score: A name ("additive", "bilinear", "concat", "dot", "scaled_dot") or a `Score`.
+        score: A name of `scores.get` or a `Score`.
         selection: What is attended in training, a name or an `alignments.Estimator`.
             "sample" or "reinforce": a sample; its log-probability goes to `ReinforceModel`. Unbiased.
             "straight_through", "gumbel_softmax": a Gumbel-softmax sample with a gradient of its own, in any model. Biased.
@@ -72,4 +72,5 @@ class HardAttention(AttentionLayer):
         self.seed = check_seed(seed)
 
     def get_config(self):
-        return {**super().get_config(), "selection": config_of(self.selection)}
+        config = {name: value for name, value in super().get_config().items() if name != "alignment"}
+        return {**config, "selection": config_of(self.selection)}

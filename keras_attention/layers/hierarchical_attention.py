@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention import alignments
+from keras_attention import alignments, scores
 from keras_attention.checks.arguments import check_positive_integer, check_rate, check_seed
 from keras_attention.checks.shapes import check_known_width, check_not_ragged, check_rank
 from keras_attention.layers.attention_pooling import AttentionPooling
@@ -40,13 +40,14 @@ class HierarchicalAttention(keras.layers.Layer):
             `(B, S, D)` -> `(B, S, E)` or `None`. For example `Bidirectional(GRU(50, return_sequences=True))`,
             `TransformerEncoderBlock(...)`, or `Conv1D(100, 3, padding="same")`.
         units: Integer, size U of the hidden layer of every pooling. `None` takes the width of what is pooled.
-        alignment: A name ("softmax", "sparsemax", "linear_chain", ...: see `alignments.get`) or an `Alignment`; every level
-            gets one of its own.
+        alignment: A name of `alignments.get` or an `Alignment`; every level gets one of its own.
         dropout: Float in [0, 1), fraction of the weights dropped in training.
         unit_dropout: Float in [0, 1), for all levels or in a list or dictionary one for each: fraction of the words, of the
             sentences and so on that are taken for padding in training (Iyyer et al., 2015, section 3.2, for words). Where
             documents are few it is what keeps a model from learning them by heart.
         seed: Integer seed of the dropouts and of an alignment that is named and draws, or `None`.
+        score: A name of `scores.get` or a `Score`, with which a learned query asks at every level. `None`: the one of the
+            paper, with the hidden layer of `units`.
 
     Call arguments:
         inputs: Float tensor of shape `(B, ..., L, W, D)`: of the axes before the features, the last belongs to the first
@@ -86,6 +87,7 @@ class HierarchicalAttention(keras.layers.Layer):
         dropout=0.0,
         unit_dropout=0.0,
         seed=None,
+        score=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -95,6 +97,7 @@ class HierarchicalAttention(keras.layers.Layer):
         self.encoders = {level: get_encoder(level, encoder) for level, encoder in encoders.items()}
         check_different(self.encoders)
         self.units = None if units is None else check_positive_integer("units", units)
+        self.score = None if score is None else scores.get(score)
         self.alignment = alignments.get(alignment, seed)
         self.dropout = check_rate("dropout", dropout)
         self.unit_dropout = rates_of_levels("unit_dropout", unit_dropout, self.levels)
@@ -108,6 +111,7 @@ class HierarchicalAttention(keras.layers.Layer):
                 copy_of(self.alignment, index) if index else self.alignment,
                 self.dropout,
                 seed=each,
+                score=copy_of(self.score) if self.score is not None and index else self.score,
                 dtype=self.dtype_policy,
                 name=f"{level}_pooling",
             )
@@ -178,6 +182,7 @@ class HierarchicalAttention(keras.layers.Layer):
                 level: None if encoder is None else config_of(encoder) for level, encoder in self.encoders.items()
             },
             "units": self.units,
+            "score": None if self.score is None else config_of(self.score),
             "alignment": config_of(self.alignment),
             "dropout": self.dropout,
             "unit_dropout": dict(self.unit_dropout),

@@ -2,8 +2,8 @@
 
 import keras
 
-from keras_attention.layers.attention_layer import AttentionLayer, one_by_one
-from keras_attention.saving.lookup import config_of
+from keras_attention.layers.attention_layer import AttentionLayer
+from keras_attention.layers.one_by_one import one_by_one
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -19,8 +19,8 @@ class KeyValueAttention(AttentionLayer):
     `context` is o.
 
     Args:
-        score: A name ("additive", "bilinear", "concat", "dot", "scaled_dot") or a `Score`.
-        alignment: A name, as in `SoftAttention`, or an `Alignment`.
+        score: A name of `scores.get` or a `Score`.
+        alignment: A name of `alignments.get` or an `Alignment`.
         dropout: Float in [0, 1), fraction of the weights dropped in training.
         seed: Integer seed of the dropout and of an alignment that is named and draws, or `None`.
 
@@ -62,6 +62,3 @@ class KeyValueAttention(AttentionLayer):
                 f"{tuple(value.shape)}. Pass `key`, or use `SoftAttention`, which takes the value for the key."
             )
         return super().__call__(query, value, key, *arguments, **options)
-
-    def get_config(self):
-        return {**super().get_config(), "alignment": config_of(self.alignment)}

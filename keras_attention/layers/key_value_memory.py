@@ -5,11 +5,10 @@ from keras import ops
 
 from keras_attention.checks.arguments import check_boolean, check_positive_integer
 from keras_attention.checks.shapes import check_attention_shapes, check_known_width, sizes_differ
-from keras_attention.layers.attention_layer import AttentionLayer, attend, masked_inputs
-from keras_attention.ops.dtypes import as_floats, times
-from keras_attention.ops.masks import as_mask, check_mask_types, zero_masked
+from keras_attention.layers.attention_layer import AttentionLayer
+from keras_attention.ops.dtypes import times
+from keras_attention.ops.masks import zero_masked
 from keras_attention.saving.initializers import fresh
-from keras_attention.saving.lookup import config_of
 
 
 def next_query(query, context, kernel):
@@ -35,8 +34,8 @@ class KeyValueMemory(AttentionLayer):
 
     Args:
         num_hops: Integer, how often the memory is read.
-        score: A name ("additive", "bilinear", "concat", "dot", "scaled_dot") or a `Score`.
-        alignment: A name, as in `SoftAttention`, or an `Alignment`.
+        score: A name of `scores.get` or a `Score`.
+        alignment: A name of `alignments.get` or an `Alignment`.
         tie_hops: Boolean, whether one kernel serves all hops instead of one for each.
         dropout: Float in [0, 1), fraction of the weights dropped in training.
         seed: Integer seed of the dropout and of an alignment that is named and draws, or `None`.
@@ -95,70 +94,28 @@ class KeyValueMemory(AttentionLayer):
             for hop in range(1 if self.tie_hops else self.num_hops)
         ]
 
-    def call(
-        self,
-        query,
-        value,
-        key=None,
-        query_mask=None,
-        value_mask=None,
-        key_mask=None,
-        attention_mask=None,
-        return_attention_scores=False,
-        training=None,
-        use_causal_mask=False,
-    ):
-        masks = {"query_mask": query_mask, "value_mask": value_mask, "key_mask": key_mask}
-        query, key = as_floats(query, self.compute_dtype), value if key is None else key
-        _, value, key, mask = masked_inputs(
-            query, value, key, use_causal_mask, dtype=self.compute_dtype, **masks, attention_mask=attention_mask
-        )
+    def _flow(self, query, memory, mask, query_mask, positions, training):
         if query_mask is not None:  # a real query with nothing to attend stays as it is
-            query = zero_masked(query, ops.expand_dims(as_mask(query_mask, "query_mask"), -1), axis=-1)
+            query = zero_masked(query, ops.expand_dims(query_mask, -1), axis=-1)
         weights = []
         for hop in range(self.num_hops):
-            context, hop_weights = attend(
-                query,
-                key,
-                value,
-                mask,
-                score=self.score,
-                alignment=self.alignment,
-                dropout=self.dropout_layer,
-                training=training,
-            )
-            query = next_query(query, context, self.hop_kernels[0 if self.tie_hops else hop])
+            context, hop_weights, memory = super()._flow(query, memory, mask, None, positions, training)
+            kernel = ops.cast(self.hop_kernels[0 if self.tie_hops else hop], query.dtype)
+            query = next_query(query, context, kernel)
             weights.append(hop_weights)
-        return (query, ops.stack(weights, axis=-3)) if return_attention_scores else query
+        return query, ops.stack(weights, axis=-3), memory
 
     def compute_output_shape(self, query_shape, value_shape, key_shape=None):
+        check_memory_shapes(query_shape, value_shape, key_shape or value_shape)
         return tuple(query_shape)
 
-    def compute_output_spec(
-        self,
-        query,
-        value,
-        key=None,
-        query_mask=None,
-        value_mask=None,
-        key_mask=None,
-        attention_mask=None,
-        return_attention_scores=False,
-        training=None,
-        use_causal_mask=False,
-    ):
-        check_mask_types(query_mask=query_mask, value_mask=value_mask, key_mask=key_mask, attention_mask=attention_mask)
-        check_memory_shapes(query.shape, value.shape, (value if key is None else key).shape)
-        output = keras.KerasTensor(query.shape, dtype=self.compute_dtype)
-        weights_shape = (*query.shape[:-2], self.num_hops, query.shape[-2], value.shape[-2])
-        weights = keras.KerasTensor(weights_shape, dtype=self.compute_dtype)
-        return (output, weights) if return_attention_scores else output
+    def weights_shape(self, query_shape, value_shape):
+        return (*query_shape[:-2], self.num_hops, query_shape[-2], value_shape[-2])
 
     def get_config(self):
         return {
             **super().get_config(),
             "num_hops": self.num_hops,
-            "alignment": config_of(self.alignment),
             "tie_hops": self.tie_hops,
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
         }

@@ -9,7 +9,7 @@ from keras import ops
 from keras_attention import alignments, scores
 from keras_attention.checks.arguments import check_integer, check_positive_integer, check_rate, check_seed
 from keras_attention.checks.shapes import check_known_width, check_not_ragged, check_rank
-from keras_attention.layers.attention_layer import attend, build_part
+from keras_attention.layers.flow import build_part, four_steps
 from keras_attention.ops.dtypes import as_floats, times
 from keras_attention.ops.masks import as_mask, check_mask_types, check_padding_mask, zero_masked
 from keras_attention.ops.positions import order_real_first, places_real_first, reordered, right_padded
@@ -62,8 +62,8 @@ class KeyValueSplitAttention(keras.layers.Layer):
     Args:
         window: Integer, how many positions before its own each one attends to.
         num_parts: 2 (key and value) or 3 (key, value and predict).
-        score: A name ("additive", "bilinear", "concat", "dot", "scaled_dot") or a `Score`.
-        alignment: A name, as in `SoftAttention`, or an `Alignment`, in which each query attends on its own.
+        score: A name of `scores.get` or a `Score`.
+        alignment: A name of `alignments.get` or an `Alignment`, in which each query attends on its own.
         dropout: Float in [0, 1), fraction of the weights dropped in training.
         seed: Integer seed of the dropout and of an alignment that is named and draws, or `None`.
         kernel_initializer: Initializer of both kernels.
@@ -148,10 +148,11 @@ class KeyValueSplitAttention(keras.layers.Layer):
         mask = ops.expand_dims(mask, -1)  # (..., T, 1)
         key, value, *predict = ops.split(zero_masked(inputs, mask, axis=-1), self.num_parts, axis=-1)
         attended = previous_windows(mask, self.window)[..., 0]  # (..., T, window)
-        context, weights = attend(
+        prepared = self.score.prepare(key)
+        memory = {"key": previous_windows(prepared, self.window), "value": previous_windows(value, self.window)}
+        context, weights, _ = four_steps(
             ops.expand_dims(key, -2),  # (..., T, 1, H)
-            previous_windows(key, self.window),  # (..., T, window, H)
-            previous_windows(value, self.window),
+            memory,  # (..., T, window, H)
             ops.expand_dims(ops.logical_and(attended, mask), -2),  # (..., T, 1, window)
             score=self.score,
             alignment=self.alignment,

@@ -1,39 +1,25 @@
-"""Multi-head attention: the four steps with one more axis, between learned projections."""
+"""Multi-head attention: the flow of every attention with one more axis, between learned projections."""
 
 import keras
 from keras import ops
 
-from keras_attention import alignments, scores
-from keras_attention.checks.arguments import (
-    check_boolean,
-    check_positive_integer,
-    check_rate,
-    check_seed,
-    tuple_of_integers,
-)
+from keras_attention import positions
+from keras_attention.checks.arguments import check_boolean, check_positive_integer, tuple_of_integers
 from keras_attention.checks.shapes import check_known_width, check_not_ragged
-from keras_attention.layers.attention_layer import attend, build_part, check_one_by_one, check_stepwise
+from keras_attention.layers.attention_inputs import as_masks
+from keras_attention.layers.attention_layer import AttentionLayer
+from keras_attention.layers.axes import FoldedAxes, fold_shapes, folded_weights_shape
+from keras_attention.layers.caches import check_cache, empty_slots, read_cache
+from keras_attention.layers.flow import build_part, choose_kernel
+from keras_attention.layers.one_by_one import check_one_by_one
 from keras_attention.layers.projection import make_projection, project
-from keras_attention.ops.axes import attention_axes, fold_axes, fold_masks, fold_shapes, unfold_axes
-from keras_attention.ops.caches import check_cache, mask_of_slots
-from keras_attention.ops.flash_attention import check_flash_attention, flash_context
-from keras_attention.ops.masks import (
-    aligned_slots,
-    as_mask,
-    causal_mask,
-    check_mask_types,
-    check_masks,
-    merge_masks,
-    query_and_key_positions,
-    window_mask,
-    zero_masked,
-)
+from keras_attention.ops.masks import as_mask, check_mask_types
 from keras_attention.saving.dtype_policies import policy_at, with_policies_of_parts
 from keras_attention.saving.lookup import config_of
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class MultiHeadAttention(keras.layers.Layer):
+class MultiHeadAttention(AttentionLayer):
     """Attention in N projected subspaces, with any score and any alignment.
 
         query_n, key_n, value_n = query · W_n^Q, key · W_n^K, value · W_n^V        for each head n
@@ -66,8 +52,9 @@ class MultiHeadAttention(keras.layers.Layer):
             kernel_constraint, bias_constraint: Of all projections.
         use_gate: Boolean. Multiplies the context of each head by `sigmoid(query · W^G)` (Qiu et al., 2025).
         seed: Integer seed of the dropout and of an alignment that is named and draws, or `None`.
-        score: A name ("additive", "bilinear", "concat", "dot", "scaled_dot") or a `Score`; all heads share its weights.
-        alignment: A name ("softmax", "sparsemax", "linear_chain", ...: see `alignments.get`) or an `Alignment`.
+        score: A name of `scores.get` or a `Score`; all heads share its weights.
+        alignment: A name of `alignments.get` or an `Alignment`.
+        position: A `positions.PositionScheme`, or `None`.
 
     Call arguments:
         query: Float tensor of shape `(B, T, D_query)`. The tensors come one by one, as to Keras' layer, not in a list.
@@ -80,7 +67,7 @@ class MultiHeadAttention(keras.layers.Layer):
         return_attention_scores: Boolean. Also return the attention weights (the name is the one of Keras).
         training: Boolean, whether dropout is active.
         use_causal_mask: Boolean. A query attends to its own and earlier positions.
-        cache: Projected keys and values from `empty_cache` or `project`. The masks then speak of its S slots; with
+        cache: A memory from `empty_cache`, `project` or `prepare`. The masks then speak of its S slots; with
             `cache_index`, `value_mask` and `key_mask` may also be `(B, T)` and speak of the new positions alone.
         cache_index: Integer or scalar integer tensor: the keys and values of `value` are written into the slots from
             `cache_index` on and the later slots stay out of sight. `None` reads the cache as it is and ignores `value`.
@@ -127,14 +114,13 @@ class MultiHeadAttention(keras.layers.Layer):
         seed=None,
         score="scaled_dot",
         alignment="softmax",
+        position=None,
         **kwargs,
     ):
-        super().__init__(**kwargs)
-        self.supports_masking = True
+        super().__init__(score=score, alignment=alignment, dropout=dropout, seed=seed, **kwargs)
         self.num_heads = check_positive_integer("num_heads", num_heads)
         self.key_dim = check_positive_integer("key_dim", key_dim)
         self.value_dim = self.key_dim if value_dim is None else check_positive_integer("value_dim", value_dim)
-        self.dropout = check_rate("dropout", dropout)
         self.use_bias = check_boolean("use_bias", use_bias)
         # `output_shape` and `activity_regularizer` already mean something on a Keras layer.
         self._output_shape = tuple_of_integers("output_shape", output_shape, least=1)
@@ -143,6 +129,9 @@ class MultiHeadAttention(keras.layers.Layer):
         if sliding_window is not None:
             sliding_window = check_positive_integer("sliding_window", sliding_window)
         self.sliding_window = sliding_window
+        self.position = positions.get(position)
+        window = None if sliding_window is None else positions.SlidingWindow(sliding_window)
+        self.schemes = [scheme for scheme in (self.position, window) if scheme is not None]
         self.flash_attention = None if flash_attention is None else check_boolean("flash_attention", flash_attention)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.bias_initializer = keras.initializers.get(bias_initializer)
@@ -151,16 +140,11 @@ class MultiHeadAttention(keras.layers.Layer):
         self.kernel_constraint = keras.constraints.get(kernel_constraint)
         self.bias_constraint = keras.constraints.get(bias_constraint)
         self.use_gate = check_boolean("use_gate", use_gate)
-        self.seed = check_seed(seed)
-        self.score = scores.get(score)
-        self.alignment = alignments.get(alignment, seed)
-        if flash_attention:
-            is_plain = type(self.score) is scores.ScaledDotScore and type(self.alignment) is alignments.Categorical
-            check_flash_attention(is_plain, self.score, self.alignment, self.dropout)
+        choose_kernel(self.score, self.alignment, self.schemes, self.dropout, self.flash_attention)  # or says why not
 
     def __call__(self, query, *arguments, **options):
         check_one_by_one(self, query)
-        return super().__call__(query, *arguments, **options)
+        return keras.layers.Layer.__call__(self, query, *arguments, **options)
 
     def build(self, query_shape, value_shape, key_shape=None):
         key_shape = key_shape or value_shape
@@ -175,10 +159,11 @@ class MultiHeadAttention(keras.layers.Layer):
             self.gate_dense = self._projection("gate", query_shape, (N, E), activation="sigmoid")
         self.value_dense = self._projection("value", value_shape, (N, E))
         self.output_dense = self._projection("attention_output", (*query_shape[:-1], N, E), output_shape, contracted=2)
-        self.dropout_layer = keras.layers.Dropout(self.dropout, seed=self.seed, dtype=self.dtype_policy)
         batch_shape, T, S = query_shape[:-2], query_shape[-2], value_shape[-2]
         build_part(self.score, (*batch_shape, N, T, H), (*batch_shape, N, S, H))
         build_part(self.alignment, (*batch_shape, N, T, S))
+        for scheme in self.schemes:
+            build_part(scheme, (*batch_shape, N, T, H))
         self.built = True
 
     @property
@@ -207,6 +192,30 @@ class MultiHeadAttention(keras.layers.Layer):
     def _project(self, projection, inputs, contracted=1):
         return project(projection, inputs, contracted=contracted, by_rows=self._by_rows)
 
+    # === Projections around the flow ===
+
+    def scores_shape(self, query_shape, value_shape):
+        return (*query_shape[:-2], self.num_heads, query_shape[-2], value_shape[-2])
+
+    def value_shape(self, memory):
+        return (*memory["value"].shape[:-3], *memory["value"].shape[-2:])
+
+    def project_memory(self, value, key):
+        # The heads move left of the positions once, here, so that reading the memory needs no transposition.
+        key = ops.moveaxis(self._project(self.key_dense, key), -2, -3)  # (B, N, S, H)
+        return ops.moveaxis(self._project(self.value_dense, value), -2, -3), key  # (B, N, S, E)
+
+    def project_query(self, query):
+        return ops.moveaxis(self._project(self.query_dense, query), -2, -3)  # (B, N, T, H)
+
+    def project_context(self, context, query):
+        context = ops.moveaxis(context, -3, -2)  # (B, T, N, E)
+        if self.use_gate:
+            context = context * self._project(self.gate_dense, query)
+        return self._project(self.output_dense, context, contracted=2)
+
+    # === Calls ===
+
     def call(
         self,
         query,
@@ -224,120 +233,51 @@ class MultiHeadAttention(keras.layers.Layer):
     ):
         key = value if key is None else key
         check_not_ragged(query=query, value=value, key=key)
-        query_mask, value_mask = as_mask(query_mask, "query_mask"), as_mask(value_mask, "value_mask")
-        key_mask, attention_mask = as_mask(key_mask, "key_mask"), as_mask(attention_mask, "attention_mask")
-        fold_shapes(self.attention_axes, query.shape, value.shape, key.shape)
-        axes = attention_axes(self.attention_axes, len(query.shape))
+        masks = as_masks(query_mask=query_mask, value_mask=value_mask, key_mask=key_mask, attention_mask=attention_mask)
+        axes = FoldedAxes(self.attention_axes, query, value, key)
+        check_cache(self, query.shape, value.shape, axes.axes, cache, cache_index)
+        options = {
+            "use_causal_mask": use_causal_mask,
+            "return_attention_scores": return_attention_scores,
+            "training": training,
+        }
         if cache is not None:
-            check_stepwise(self.alignment)
-        check_cache(query.shape, value.shape, axes, cache, cache_index, self.num_heads, self.key_dim, self.value_dim)
-        if return_attention_scores and self.flash_attention:
-            raise ValueError(
-                "Flash attention never holds the attention weights, so that they cannot be returned. "
-                "Make the layer without `flash_attention=True`, or leave `return_attention_scores` out."
-            )
-        if cache is None:
-            check_masks(query.shape, value.shape, None, query_mask=query_mask, value_mask=value_mask, key_mask=key_mask)
-        query_sizes, key_sizes = ops.shape(query)[:-1], ops.shape(value)[:-1]
-        query, key, value = (fold_axes(tensor, axes) for tensor in (query, key, value))
-        padding_masks = {"query_mask": query_mask, "value_mask": value_mask, "key_mask": key_mask}
-        masks = fold_masks(axes, query_sizes, key_sizes, attention_mask, **padding_masks)
-        if cache is None:
-            mask = self._mask(query, value, masks, use_causal_mask)
-            memory = self._project_memory(value, key, mask)
-        else:
-            memory = cache
-            if cache_index is not None:
-                for name in ("value_mask", "key_mask"):
-                    masks[name] = mask_of_slots(name, masks[name], value.shape[1], cache, cache_index)
-                memory = self._update(cache, cache_index, value, key, masks["value_mask"])
-            mask = self._mask(query, memory["value"][:, 0], masks, use_causal_mask, cache_index)
-        query = zero_masked(query, mask, axis=-1)
-        output, weights = self._attend(query, memory, mask, training)
-        outputs = [unfold_axes(output, axes, query_sizes)]
-        if return_attention_scores:
-            lengths = (*(query_sizes[axis] for axis in axes), *(key_sizes[axis] for axis in axes))
-            outputs.append(ops.reshape(weights, (*ops.shape(weights)[:-2], *lengths)) if len(axes) > 1 else weights)
-        if cache is not None:
-            outputs.append(memory)
-        return tuple(outputs) if len(outputs) > 1 else outputs[0]
+            return read_cache(self, query, value, key, cache, cache_index, masks, options)
+        query, value, key = map(axes.fold, (query, value, key))
+        outputs = super().call(query, value, key, **axes.fold_masks(**masks), **options)
+        if not return_attention_scores:
+            return axes.unfold(outputs)
+        output, weights = outputs
+        return axes.unfold(output), axes.unfold_weights(weights)
 
     def empty_cache(self, batch_size, length):
-        """Cache with `length` free slots: {"key": (B, N, length, H), "value": (B, N, length, E)}, zeros."""
-        sizes, axes = {"key": self.key_dim, "value": self.value_dim}, (batch_size, self.num_heads, length)
-        return {name: ops.zeros((*axes, size), self.compute_dtype) for name, size in sizes.items()}
+        """Cache with `length` free slots: {"key": (B, N, length, H), "value": (B, N, length, E)}, zeros.
+
+        A key has the width to which the score projects it, where it does so. An alignment that goes on from query to query,
+        such as `Monotonic`, keeps its state under "alignment".
+        """
+        return self._with_state(empty_slots(self, batch_size, length))
 
     def project(self, value, key=None, value_mask=None):
-        """Cache of the projected keys and values of a memory `(B, S, D)` that does not change, to be read many times.
+        """A memory `(B, S, D)` that does not change, as a cache: `prepare` under its first name.
 
-        Positions that `value_mask (B, S)` excludes are zeroed before the projection; pass the mask again on reading.
+        It holds what `value_mask (B, S)` says, and the state of an alignment that goes on from query to query.
         """
-        if not self.built:
-            raise ValueError(
-                "The layer must be built before it can project. Call it once, or `build(query_shape, value_shape)`."
-            )
-        mask = None if value_mask is None else ops.expand_dims(as_mask(value_mask, "value_mask"), -2)
-        return self._project_memory(value, value if key is None else key, mask)
+        return self._with_state(self.prepare(value, key, as_mask(value_mask, "value_mask")))
 
-    def _mask(self, query, value, masks, use_causal_mask, cache_index=None):
-        """One mask that broadcasts to the scores `(B, N, T, S)`, or None."""
-        scores_shape = (*query.shape[:-2], self.num_heads, query.shape[-2], value.shape[-2])
-        check_masks(query.shape, value.shape, scores_shape, **masks)
-        T, S = ops.shape(query)[-2], ops.shape(value)[-2]
-        query_slots, key_slots = aligned_slots(T, S, cache_index)
-        position_masks = []
-        if use_causal_mask:
-            position_masks.append(causal_mask(query_slots, key_slots))
-        elif cache_index is not None:
-            position_masks.append(causal_mask(query_slots[-1:], key_slots))  # only the slots that are filled
-        if self.sliding_window is not None:
-            padding_masks = {name: mask for name, mask in masks.items() if name != "attention_mask"}
-            positions = query_and_key_positions(T, S, cache_index, **padding_masks)
-            position_masks.append(window_mask(*positions, self.sliding_window))
-        return merge_masks(len(query.shape) + 1, position_masks=position_masks, **masks)
+    def _with_state(self, cache):
+        B, N, S, _ = ops.shape(cache["value"])
+        state = self.alignment.initial_state((B, N, S))
+        return {**cache, "alignment": state} if keras.tree.flatten(state) else cache
 
-    def _project_memory(self, value, key, mask):
-        value, key = zero_masked(value, mask), zero_masked(key, mask)
-        # The heads move left of the positions once, here, so that reading the memory needs no transposition.
-        return {
-            "key": ops.moveaxis(self._project(self.key_dense, key), -2, -3),  # (B, N, S, H)
-            "value": ops.moveaxis(self._project(self.value_dense, value), -2, -3),  # (B, N, S, E)
-        }
-
-    def _update(self, cache, cache_index, value, key, value_mask):
-        mask = None
-        if value_mask is not None:  # the mask speaks of all slots
-            written = ops.slice(value_mask, (0, cache_index), (ops.shape(value_mask)[0], ops.shape(value)[1]))
-            mask = ops.expand_dims(written, -2)
-        new = self._project_memory(value, key, mask)
-        return {
-            name: ops.slice_update(cache[name], (0, 0, cache_index, 0), ops.cast(new[name], cache[name].dtype))
-            for name in ("key", "value")
-        }
-
-    def _attend(self, query, memory, mask, training):
-        """Steps one to four on the heads: `output (B, T, D)`, `weights (B, N, T, S)` or None with flash attention."""
-        gate = self._project(self.gate_dense, query) if self.use_gate else None  # (B, T, N, E)
-        query = ops.moveaxis(self._project(self.query_dense, query), -2, -3)  # (B, N, T, H)
-        if self.flash_attention:
-            context, weights = flash_context(query, memory["key"], memory["value"], mask), None
-        else:
-            context, weights = attend(
-                query,
-                memory["key"],
-                memory["value"],
-                mask,
-                score=self.score,
-                alignment=self.alignment,
-                dropout=self.dropout_layer,
-                training=training,
-            )
-        context = ops.moveaxis(context, -3, -2)  # (B, T, N, E)
-        return self._project(self.output_dense, context if gate is None else context * gate, contracted=2), weights
+    # === Shapes and config ===
 
     def compute_output_shape(self, query_shape, value_shape, key_shape=None):
         fold_shapes(self.attention_axes, query_shape, value_shape, key_shape or value_shape)
         return (*query_shape[:-1], *(self._output_shape or (query_shape[-1],)))
+
+    def weights_shape(self, query_shape, value_shape):
+        return folded_weights_shape(self.attention_axes, self.num_heads, query_shape, value_shape)
 
     def compute_output_spec(
         self,
@@ -358,18 +298,11 @@ class MultiHeadAttention(keras.layers.Layer):
         output_shape = self.compute_output_shape(query.shape, value.shape, None if key is None else key.shape)
         outputs = [keras.KerasTensor(output_shape, dtype=self.compute_dtype)]
         if return_attention_scores:
-            axes = attention_axes(self.attention_axes, len(query.shape))
-            batch_shape = (size for axis, size in enumerate(query.shape[:-1]) if axis not in axes)
-            T = (query.shape[axis] for axis in axes)
-            S = (value.shape[axis] for axis in axes) if cache is None else (cache["value"].shape[-2],)
-            outputs.append(keras.KerasTensor((*batch_shape, self.num_heads, *T, *S), dtype=self.compute_dtype))
+            shape = self.weights_shape(query.shape, value.shape if cache is None else self.value_shape(cache))
+            outputs.append(keras.KerasTensor(shape, dtype=self.compute_dtype))
         if cache is not None:
-            outputs.append({name: keras.KerasTensor(slots.shape, dtype=slots.dtype) for name, slots in cache.items()})
+            outputs.append(keras.tree.map_structure(lambda slots: keras.KerasTensor(slots.shape, slots.dtype), cache))
         return tuple(outputs) if len(outputs) > 1 else outputs[0]
-
-    def compute_mask(self, query, previous_mask):
-        """The query's mask: the output has one position for each query."""
-        return previous_mask
 
     def get_config(self):
         return {
@@ -377,7 +310,6 @@ class MultiHeadAttention(keras.layers.Layer):
             "num_heads": self.num_heads,
             "key_dim": self.key_dim,
             "value_dim": self.value_dim,
-            "dropout": self.dropout,
             "use_bias": self.use_bias,
             "output_shape": self._output_shape,
             "attention_axes": self.attention_axes,
@@ -391,7 +323,5 @@ class MultiHeadAttention(keras.layers.Layer):
             "kernel_constraint": keras.constraints.serialize(self.kernel_constraint),
             "bias_constraint": keras.constraints.serialize(self.bias_constraint),
             "use_gate": self.use_gate,
-            "seed": self.seed,
-            "score": config_of(self.score),
-            "alignment": config_of(self.alignment),
+            "position": None if self.position is None else config_of(self.position),
         }

@@ -6,9 +6,10 @@ from keras import ops
 from keras_attention import scores
 from keras_attention.checks.arguments import check_number
 from keras_attention.checks.shapes import check_attention_shapes
-from keras_attention.layers.attention_layer import build_part, check_scores, masked_inputs
+from keras_attention.layers.attention_inputs import as_inputs, as_masks, one_mask, zeroed_memory
+from keras_attention.layers.flow import build_part, check_scores
 from keras_attention.ops.dtypes import float32_or_better
-from keras_attention.ops.masks import check_mask_types
+from keras_attention.ops.masks import check_mask_types, used_keys, zero_masked
 from keras_attention.ops.softmax import logits_for
 from keras_attention.saving.lookup import config_of, from_config
 
@@ -33,7 +34,7 @@ class Pointer(keras.layers.Layer):
     Use a loss with `from_logits=True`; `SmoothedCrossentropy` spreads its smoothing over the allowed positions only.
 
     Args:
-        score: A name ("additive", "bilinear", "concat", "dot", "scaled_dot") or a `Score`.
+        score: A name of `scores.get` or a `Score`.
         tanh_clipping: Number above 0, the largest size of a logit (10 in the paper on combinatorial optimization), or
             `None`.
         glimpse: An attention layer called `(query, value)`, such as `SoftAttention("additive")` or a
@@ -83,15 +84,43 @@ class Pointer(keras.layers.Layer):
         build_part(self.score, query_shape, value_shape)
         self.built = True
 
-    def call(self, query, value, query_mask=None, value_mask=None, attention_mask=None, training=None):
-        masks = {"query_mask": query_mask, "value_mask": value_mask, "attention_mask": attention_mask}
-        query, value, _, mask = masked_inputs(query, value, value, dtype=self.compute_dtype, **masks)
-        if self.glimpse is not None:
-            query = self.glimpse(query, value, **masks, training=training)
-        logits = check_scores(self.score, self.score(query, value), query, value)  # (B, ..., T, S)
+    def prepare(self, value, mask=None):
+        """What is pointed at, `value (B, ..., S, E)` with its `mask (B, ..., S)`, to be read many times by `read`."""
+        (value,) = as_inputs(self.compute_dtype, value=value)
+        mask, value = zeroed_memory(mask, value)
+        memory = {"key": self.score.prepare(value)} | ({} if mask is None else {"mask": mask})
+        if hasattr(self.glimpse, "prepare"):
+            memory["glimpse"] = self.glimpse.prepare(value, mask=mask)
+        elif self.glimpse is not None:
+            memory["value"] = value
+        return memory
+
+    def read(self, query, memory, query_mask=None, attention_mask=None, training=None):
+        """Logits of a query over what `prepare` returned, as a call gives them."""
+        (query,) = as_inputs(self.compute_dtype, query=query)
+        masks = as_masks(query_mask=query_mask, key_mask=memory.get("mask"), attention_mask=attention_mask)
+        mask = self._mask(query, memory["key"], masks)
+        query = zero_masked(query, mask, axis=-1)
+        given = {"query_mask": query_mask, "attention_mask": attention_mask, "training": training}
+        if "glimpse" in memory:
+            query = self.glimpse.read(query, memory["glimpse"], **given)
+        elif self.glimpse is not None:
+            query = self.glimpse(query, memory["value"], value_mask=memory.get("mask"), **given)
+        logits = check_scores(self.score, self.score.compare(query, memory["key"]), query, memory["key"])
         if self.tanh_clipping is not None:
             logits = clip_scores(logits, self.tanh_clipping)
-        return logits_for(self.compute_dtype, logits, mask)
+        return logits_for(self.compute_dtype, logits, mask)  # (B, ..., T, S)
+
+    def call(self, query, value, query_mask=None, value_mask=None, attention_mask=None, training=None):
+        query, value = as_inputs(self.compute_dtype, query=query, value=value)
+        check_attention_shapes(query.shape, value.shape, value.shape)
+        masks = as_masks(query_mask=query_mask, value_mask=value_mask, attention_mask=attention_mask)
+        used = used_keys(self._mask(query, value, masks), len(value.shape) - 1)
+        return self.read(query, self.prepare(value, used), masks["query_mask"], masks["attention_mask"], training)
+
+    def _mask(self, query, value, masks):
+        scores_shape = (*query.shape[:-1], value.shape[-2])
+        return one_mask(query.shape, value.shape, scores_shape, masks, (ops.shape(query)[-2], ops.shape(value)[-2]))
 
     def compute_output_shape(self, query_shape, value_shape):
         return (*query_shape[:-1], value_shape[-2])

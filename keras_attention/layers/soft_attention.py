@@ -3,7 +3,6 @@
 import keras
 
 from keras_attention.layers.attention_layer import AttentionLayer
-from keras_attention.saving.lookup import config_of
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -18,8 +17,8 @@ class SoftAttention(AttentionLayer):
     `context` is c_i.
 
     Args:
-        score: A name ("additive", "bilinear", "concat", "dot", "scaled_dot") or a `Score`.
-        alignment: A name ("softmax", "sparsemax", "linear_chain", ...: see `alignments.get`) or an `Alignment`.
+        score: A name of `scores.get` or a `Score`.
+        alignment: A name of `alignments.get` or an `Alignment`.
         dropout: Float in [0, 1), fraction of the weights dropped in training.
         seed: Integer seed of the dropout and of an alignment that is named and draws, or `None`.
 
@@ -60,6 +59,3 @@ class SoftAttention(AttentionLayer):
 
     def __init__(self, score="scaled_dot", alignment="softmax", dropout=0.0, seed=None, **kwargs):
         super().__init__(score=score, alignment=alignment, dropout=dropout, seed=seed, **kwargs)
-
-    def get_config(self):
-        return {**super().get_config(), "alignment": config_of(self.alignment)}

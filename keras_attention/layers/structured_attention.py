@@ -3,7 +3,6 @@
 import keras
 
 from keras_attention.layers.attention_layer import AttentionLayer
-from keras_attention.saving.lookup import config_of
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -19,7 +18,7 @@ class StructuredAttention(AttentionLayer):
     `alignments.LinearChain(normalize="l1")`. In the paper the weights are the marginals p(z_i = 1 | x, q), and the values x_i.
 
     Args:
-        score: A name ("additive", "bilinear", "concat", "dot", "scaled_dot") or a `Score`.
+        score: A name of `scores.get` or a `Score`.
         alignment: A name, such as "linear_chain", "sigmoid" or "dependency_tree" (self-attention only), or an `Alignment`.
         dropout: Float in [0, 1), fraction of the weights dropped in training.
         seed: Integer seed of the dropout and of an alignment that is named and draws, or `None`.
@@ -52,6 +51,3 @@ class StructuredAttention(AttentionLayer):
 
     def __init__(self, score="scaled_dot", alignment="linear_chain", dropout=0.0, seed=None, **kwargs):
         super().__init__(score=score, alignment=alignment, dropout=dropout, seed=seed, **kwargs)
-
-    def get_config(self):
-        return {**super().get_config(), "alignment": config_of(self.alignment)}

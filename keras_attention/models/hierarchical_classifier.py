@@ -4,7 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attention import alignments
+from keras_attention import alignments, scores
 from keras_attention.checks.arguments import check_positive_integer, check_rate, check_seed
 from keras_attention.checks.shapes import check_exact_rank
 from keras_attention.layers import HierarchicalAttention, SinusoidalPositionEncoding
@@ -47,14 +47,15 @@ class HierarchicalClassifier(SeededModel):
             level; a layer belongs to one level only.
         hidden_dim: Integer E, width of what an encoder by name returns, and of the hidden layer of each pooling; even for
             the recurrent ones, and with "transformer" a multiple of 8, its heads.
-        alignment: A name ("softmax", "sparsemax", "entmax", ...: see `alignments.get`) or an `Alignment`. With "sampled", train
-            the model inside a `training.ReinforceModel`.
+        alignment: A name of `alignments.get` or an `Alignment`. With "sampled", train the model inside a
+            `training.ReinforceModel`.
         dropout: Float in [0, 1), on the embeddings and on the document, and in the block of "transformer".
         unit_dropout: Float in [0, 1), or one for each level: fraction of the words, the sentences and so on that are taken for
             padding in training, as in `HierarchicalAttention`.
         seed: Integer seed of the dropouts and of an alignment that is named and draws, or `None`.
         dtype: Name or policy of the layers, such as "mixed_bfloat16"; the logits are float32 in any case.
         name, trainable: As in `keras.Model`.
+        score: A name of `scores.get` or a `Score`, with which a learned query asks at every level; `None`: as in the paper.
 
     Call arguments:
         inputs: int32 ids of shape `(B, L, W)`, with one axis for each level, padded with 0 in any place. Inside a graph,
@@ -96,9 +97,11 @@ class HierarchicalClassifier(SeededModel):
         dtype=None,
         name=None,
         trainable=True,
+        score=None,
     ):
         dropout = check_rate("dropout", dropout)
         levels = check_levels(levels)
+        score = None if score is None else scores.get(score)
         alignment = alignments.get(alignment, seed)
         encoders = encoders_of_levels(encoder, levels)
         dtype = keras.dtype_policies.get(dtype)
@@ -109,6 +112,7 @@ class HierarchicalClassifier(SeededModel):
             "embedding_dim": check_positive_integer("embedding_dim", embedding_dim),
             "encoder": encoder if encoder is None or isinstance(encoder, str) else configs_of(encoders),
             "hidden_dim": check_positive_integer("hidden_dim", hidden_dim),
+            "score": None if score is None else config_of(score),
             "alignment": config_of(alignment),
             "dropout": dropout,
             "unit_dropout": rates_of_levels("unit_dropout", unit_dropout, levels),
@@ -134,10 +138,11 @@ class HierarchicalClassifier(SeededModel):
         attention = HierarchicalAttention(
             levels,
             encoders,
-            config["hidden_dim"],
+            config["hidden_dim"] if score is None else None,
             alignment,
             unit_dropout=config["unit_dropout"],
             seed=attention_seed,
+            score=score,
             dtype=dtype,
             name="attention",
         )
@@ -227,7 +232,8 @@ class HierarchicalClassifier(SeededModel):
     # === Config ===
 
     def get_config(self):
-        return config_of_model(self, encoder=self.attention.encoders, alignment=self.attention.alignment)
+        parts = {"score": self.attention.score, "alignment": self.attention.alignment}
+        return config_of_model(self, encoder=self.attention.encoders, **parts)
 
     @classmethod
     def from_config(cls, config, custom_objects=None):

@@ -11,7 +11,7 @@ from keras_attention.layers import (
     TransformerDecoderBlock,
     TransformerEncoderBlock,
 )
-from keras_attention.layers.attention_layer import check_stepwise
+from keras_attention.layers.flow import check_stepwise
 from keras_attention.models.config import config_of_model
 from keras_attention.models.sequence_model import SequenceModel, check_ids, shift_real_right, take_input
 from keras_attention.ops.ids import checked_ids

@@ -138,6 +138,16 @@ def merge_masks(rank, *, query_mask=None, value_mask=None, key_mask=None, attent
     return merged
 
 
+def used_keys(mask, rank):
+    """Which keys any query may look at: `(B, ..., S)` with `rank` axes, from the one mask `(..., T, S)`; `None` stays."""
+    if mask is None:
+        return None
+    used = ops.any(mask, axis=-2)
+    while len(used.shape) > rank:
+        used = ops.any(used, axis=-2)  # used by any head
+    return ops.expand_dims(used, tuple(range(rank - len(used.shape)))) if len(used.shape) < rank else used
+
+
 def check_padding_mask(name, mask, shape):
     """Raises unless `mask` is `None` or has one entry for each position of a tensor of `shape (B, ..., T, D)`."""
     if mask is not None and not (len(mask.shape) == len(shape) - 1 and _broadcasts(mask.shape, shape[:-1])):

@@ -32,8 +32,9 @@ def get_by_name(identifier, names, base, kind):
         close = difflib.get_close_matches(identifier, names, n=1)
         hint = f' Did you mean "{close[0]}"?' if close else ""
         raise ValueError(f'Unknown {kind}: "{identifier}". Known: {known}.{hint}')
+    one_of = f"one of {known} or " if known else ""
     raise TypeError(
-        f"`{kind}` must be one of {known} or an instance of `{base.__name__}`. "
+        f"`{kind}` must be {one_of}an instance of `{base.__name__}`. "
         f"Received: {identifier!r} of type {type(identifier).__name__}."
     )
 

@@ -12,9 +12,13 @@ from keras_attention.scores.score import Score
 
 def additive_scores(query, key, query_kernel, key_kernel, vector):
     """`scores[t, s] = vector · tanh(query[t] · query_kernel + key[s] · key_kernel)` -> `(..., T, S)`."""
+    return perceptron_scores(query, times(key, key_kernel), query_kernel, vector)
+
+
+def perceptron_scores(query, projected, query_kernel, vector):
+    """The same for keys that are projected already, `(..., S, U)`."""
     query = times(query, query_kernel)  # (..., T, U)
-    key = times(key, key_kernel)  # (..., S, U)
-    hidden = ops.tanh(query[..., :, None, :] + key[..., None, :, :])  # (..., T, S, U)
+    hidden = ops.tanh(query[..., :, None, :] + projected[..., None, :, :])  # (..., T, S, U)
     return times(hidden, vector)  # (..., T, S)
 
 
@@ -72,6 +76,14 @@ class AdditiveScore(Score):
 
     def call(self, query, key):
         return additive_scores(*self.upcast(query, key, self.query_kernel, self.key_kernel, self.vector))
+
+    def prepare(self, key):
+        """`key · key_kernel`, `(..., S, U)`."""
+        self.check_built()
+        return times(*self.upcast(key, self.key_kernel))
+
+    def compare(self, query, prepared):
+        return perceptron_scores(*self.upcast(query, prepared, self.query_kernel, self.vector))
 
     def get_config(self):
         return {

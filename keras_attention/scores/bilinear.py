@@ -1,6 +1,7 @@
 """Bilinear form of query and key: Luong's "general" score."""
 
 import keras
+from keras import ops
 
 from keras_attention.checks.shapes import check_known_width
 from keras_attention.ops.dtypes import times
@@ -53,6 +54,15 @@ class BilinearScore(Score):
 
     def call(self, query, key):
         return bilinear_scores(*self.upcast(query, key, self.kernel))
+
+    def prepare(self, key):
+        """`key · kernelᵀ`, `(..., S, D_query)`."""
+        self.check_built()
+        key, kernel = self.upcast(key, self.kernel)
+        return times(key, ops.transpose(kernel))
+
+    def compare(self, query, prepared):
+        return dot_scores(*self.upcast(query, prepared))
 
     def get_config(self):
         return {**super().get_config(), "kernel_initializer": keras.initializers.serialize(self.kernel_initializer)}

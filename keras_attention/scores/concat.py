@@ -4,8 +4,9 @@ import keras
 
 from keras_attention.checks.arguments import check_positive_integer
 from keras_attention.checks.shapes import check_known_width
+from keras_attention.ops.dtypes import times
 from keras_attention.saving.initializers import fresh
-from keras_attention.scores.additive import additive_scores
+from keras_attention.scores.additive import additive_scores, perceptron_scores
 from keras_attention.scores.score import Score
 
 
@@ -71,6 +72,16 @@ class ConcatScore(Score):
 
     def call(self, query, key):
         return concat_scores(*self.upcast(query, key, self.kernel, self.vector))
+
+    def prepare(self, key):
+        """`key` times the lower part of the kernel, `(..., S, U)`."""
+        self.check_built()
+        key, kernel = self.upcast(key, self.kernel)
+        return times(key, kernel[-key.shape[-1] :])
+
+    def compare(self, query, prepared):
+        query, prepared, kernel, vector = self.upcast(query, prepared, self.kernel, self.vector)
+        return perceptron_scores(query, prepared, kernel[: query.shape[-1]], vector)
 
     def get_config(self):
         return {

@@ -49,3 +49,6 @@ class ScaledDotScore(Score):
 
     def call(self, query, key):
         return scaled_dot_scores(*self.upcast(query, key))
+
+    def factor(self, width):
+        return 1.0 / math.sqrt(width)

@@ -16,6 +16,15 @@ class Score(keras.layers.Layer):
     Every axis left of the last two is batch, so the same score serves single-head attention `(B, T, D)` and
     multi-head attention `(B, N, T, H)`; the heads then share the weights of the score.
 
+    A score that projects the keys can do it once for all queries. It then writes the two halves of its `call`, too:
+    `score(query, key)` equals `score.compare(query, score.prepare(key))`.
+
+    Methods:
+        prepare(key): `(..., S, P)`, what depends on the keys alone. By default the keys themselves.
+        compare(query, prepared): Scores `(..., T, S)` of queries and prepared keys.
+        factor(width): The number c where the scores are `c · query[t] · key[s]` for queries of this width, so that a kernel
+            for dot products may compute them; else `None`.
+
     Call arguments:
         query: Float tensor of shape `(..., T, D_query)`.
         key: Float tensor of shape `(..., S, D_key)`.
@@ -39,10 +48,38 @@ class Score(keras.layers.Layer):
         super().__init__(autocast=False, **kwargs)
         self.supports_masking = True
 
+    def __init_subclass__(cls, **kwargs):
+        # Whoever writes another formula does not mean the halves of the class that he inherits from.
+        super().__init_subclass__(**kwargs)
+        if "call" in vars(cls):
+            for name in ("prepare", "compare", "factor"):
+                if name not in vars(cls):
+                    setattr(cls, name, getattr(Score, name))
+
     def build(self, query_shape, key_shape):
         check_rank("query", query_shape, 2, "(..., T, D)")
         check_rank("key", key_shape, 2, "(..., S, D)")
         self.built = True
+
+    def call(self, query, key):
+        raise NotImplementedError(f"{type(self).__name__} must define `call(query, key)`.")
+
+    def prepare(self, key):
+        return key
+
+    def compare(self, query, prepared):
+        return self(query, prepared)
+
+    def factor(self, width):
+        return None
+
+    def check_built(self):
+        """Raises where the weights do not exist yet."""
+        if not self.built:
+            raise ValueError(
+                f"{type(self).__name__} must be built before it prepares keys. Call it, or its layer, once, or "
+                "`build(query_shape, key_shape)`."
+            )
 
     @staticmethod
     def upcast(*tensors):

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attention import alignments, layers, models, scores, training
+from keras_attention import alignments, layers, models, positions, scores, training
 
 # Sizes of the axes, all different. W, the width of a Transformer block, is N heads of size two. Beside them the axis P,
 # the choices of a pointer network: the end and S positions. Y are the two axes of an image.
@@ -19,12 +19,19 @@ OTHER_SIZES = {**SIZES, "B": 3, "T": 8, "S": 2}
 UNKNOWN_SIZES = {**SIZES, "B": None, "T": None, "S": None}
 
 # Base classes, which users subclass and nothing calls, and the recorder, which no model holds.
-INTERFACES = {scores.Score, alignments.Alignment, alignments.Estimator, training.Baseline, training.Recorder}
+INTERFACES = {
+    scores.Score,
+    positions.PositionScheme,
+    alignments.Alignment,
+    alignments.Estimator,
+    training.Baseline,
+    training.Recorder,
+}
 
 # Models around a graph that the user gives; tests/training/test_reinforce.py asks of them what is asked here.
 WRAPPERS = {training.ReinforceModel}
 
-PACKAGES = (scores, alignments, layers, models, training)
+PACKAGES = (scores, positions, alignments, layers, models, training)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -249,6 +256,7 @@ CASES = (
         output_type="float32",
         without_gradient=("scores",),
     ),
+    Case(positions.SlidingWindow, {"width": 2}),
     Case(alignments.Argmax),
     Case(alignments.Reinforce),
     Case(alignments.GumbelSoftmax, {"temperature": 0.5}),
@@ -350,6 +358,16 @@ CASES = (
         weights="BS",
         masks={"mask": "S"},
         is_context=True,
+    ),
+    Case(
+        layers.AttentionPooling,
+        {"score": "bilinear"},
+        inputs={"inputs": "BSD"},
+        output="BD",
+        weights="BS",
+        masks={"mask": "S"},
+        is_context=True,
+        variant="bilinear",
     ),
     Case(
         layers.HierarchicalAttention,

@@ -610,7 +610,9 @@ def test_flash_attention_has_no_dropout():
 
 @pytest.mark.parametrize("arguments", [{"score": "additive"}, {"alignment": FirstPosition()}], ids=str)
 def test_flash_attention_computes_nothing_but_scaled_dot_products_and_the_softmax(arguments):
-    with pytest.raises(ValueError, match=r'Flash attention computes score="scaled_dot" with alignment="softmax" only'):
+    with pytest.raises(
+        ValueError, match=r'Flash attention computes score="scaled_dot" or "dot" with alignment="softmax" only'
+    ):
         MultiHeadAttention(N, H, flash_attention=True, **arguments)
 
 

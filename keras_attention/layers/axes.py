@@ -6,6 +6,7 @@ import operator
 from keras import ops
 
 from keras_attention.checks.shapes import check_attention_shapes, check_rank, check_same_length, check_same_rank
+from keras_attention.ops.masks import check_masks
 
 
 def attention_axes(axes, rank):
@@ -68,20 +69,6 @@ def unfold_axes(tensor, axes, sizes):
     return ops.transpose(tensor, [order.index(axis) for axis in range(len(order))])
 
 
-def fold_mask(mask, axes):
-    """Folds a padding mask `(B, ...)`, which has no axis for the features."""
-    return fold_axes(ops.expand_dims(mask, -1), axes)[..., 0]
-
-
-def fold_masks(axes, query_sizes, key_sizes, attention_mask, **padding_masks):
-    """All masks, of axes `query_sizes` and `key_sizes`, after `axes` were folded; `None` stays."""
-    folded = {name: None if mask is None else fold_mask(mask, axes) for name, mask in padding_masks.items()}
-    if attention_mask is not None:
-        sizes = ([sizes[axis] for axis in axes] for sizes in (query_sizes, key_sizes))
-        attention_mask = fold_attention_mask(attention_mask, *sizes)
-    return {**folded, "attention_mask": attention_mask}
-
-
 def fold_attention_mask(mask, query_sizes, key_sizes):
     """`(..., T1, T2, S1, S2)` -> `(..., T1·T2, S1·S2)`, the sizes being those of the attention axes."""
     if len(query_sizes) == 1:
@@ -95,3 +82,50 @@ def fold_attention_mask(mask, query_sizes, key_sizes):
     mask = ops.broadcast_to(mask, (*leading, *query_sizes, *key_sizes))
     T, S = (functools.reduce(operator.mul, sizes) for sizes in (query_sizes, key_sizes))
     return ops.reshape(mask, (*leading, T, S))
+
+
+def folded_weights_shape(axes, num_heads, query_shape, value_shape):
+    """Shape of the weights `(B, N, T1, T2, S1, S2)` for attention along `axes` of query and value."""
+    axes = attention_axes(axes, len(query_shape))
+    batch_shape = (size for axis, size in enumerate(query_shape[:-1]) if axis not in axes)
+    lengths = (shape[axis] for shape in (query_shape, value_shape) for axis in axes)
+    return (*batch_shape, num_heads, *lengths)
+
+
+class FoldedAxes:
+    """One axis in place of several attention axes around a call, and several again after it.
+
+    Args:
+        axes: The attention axes, or `None` for all but the first and the last.
+        query, value, key: The tensors of the call.
+    """
+
+    def __init__(self, axes, query, value, key):
+        fold_shapes(axes, query.shape, value.shape, key.shape)
+        self.axes = attention_axes(axes, len(query.shape))
+        self.query_sizes, self.key_sizes = ops.shape(query)[:-1], ops.shape(value)[:-1]
+        self.query_shape, self.value_shape = query.shape, value.shape
+
+    def fold(self, tensor):
+        return fold_axes(tensor, self.axes)
+
+    def fold_masks(self, attention_mask, **padding_masks):
+        """All masks after the axes were folded; `None` stays."""
+        check_masks(self.query_shape, self.value_shape, None, **padding_masks)
+        folded = {
+            name: None if mask is None else self.fold(ops.expand_dims(mask, -1))[..., 0]
+            for name, mask in padding_masks.items()
+        }
+        if attention_mask is not None:
+            sizes = ([sizes[axis] for axis in self.axes] for sizes in (self.query_sizes, self.key_sizes))
+            attention_mask = fold_attention_mask(attention_mask, *sizes)
+        return {**folded, "attention_mask": attention_mask}
+
+    def unfold(self, output):
+        return unfold_axes(output, self.axes, self.query_sizes)
+
+    def unfold_weights(self, weights):
+        if len(self.axes) == 1:
+            return weights
+        lengths = (sizes[axis] for sizes in (self.query_sizes, self.key_sizes) for axis in self.axes)
+        return ops.reshape(weights, (*ops.shape(weights)[:-2], *lengths))

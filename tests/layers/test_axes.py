@@ -1,12 +1,13 @@
 import numpy as np
 import pytest
+from keras import ops
 from reference.arrays import normal, to_numpy
 
-from keras_attention.ops.axes import (
+from keras_attention.layers.axes import (
+    FoldedAxes,
     attention_axes,
     fold_attention_mask,
     fold_axes,
-    fold_mask,
     folded_shape,
     unfold_axes,
 )
@@ -64,7 +65,10 @@ def test_unknown_sizes_stay_unknown():
 def test_a_padding_mask_folds_like_its_tensor(axes):
     tensor = normal(*SIZES)
     mask = tensor[..., 0] > 0
-    np.testing.assert_array_equal(to_numpy(fold_mask(mask, axes)), to_numpy(fold_axes(tensor, axes))[..., 0] > 0)
+    tensor, mask = ops.convert_to_tensor(tensor), ops.convert_to_tensor(mask)
+    masks = FoldedAxes(axes, tensor, tensor, tensor).fold_masks(None, query_mask=mask, value_mask=None)
+    np.testing.assert_array_equal(to_numpy(masks["query_mask"]), to_numpy(fold_axes(tensor, axes))[..., 0] > 0)
+    assert masks["value_mask"] is masks["attention_mask"] is None
 
 
 @pytest.mark.parametrize("leading", [(), (2,), (2, 17), (2, 1)])

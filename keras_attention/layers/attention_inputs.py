@@ -1,0 +1,50 @@
+"""The inputs of an attention, checked: tensors in one type, and one mask made of all."""
+
+from keras import ops
+
+from keras_attention.checks.shapes import check_not_ragged
+from keras_attention.ops.dtypes import as_floats
+from keras_attention.ops.masks import aligned_slots, as_mask, causal_mask, check_masks, check_padding_mask, merge_masks
+
+
+def as_inputs(dtype, **tensors):
+    """The tensors in `dtype`, the compute dtype of a layer, after checking that they are dense."""
+    check_not_ragged(**tensors)
+    tensors = (tensor if hasattr(tensor, "dtype") else ops.convert_to_tensor(tensor) for tensor in tensors.values())
+    return tuple(ops.cast(as_floats(tensor, dtype), dtype) for tensor in tensors)
+
+
+def as_masks(**masks):
+    """The masks as booleans; `None` stays."""
+    return {name: as_mask(mask, name) for name, mask in masks.items()}
+
+
+def zeroed_memory(mask, *tensors):
+    """The boolean `mask (B, ..., S)`, or `None`, and tensors `(B, ..., S, D)` with zeros where it is False.
+
+    A weight of zero does not silence NaN or inf, neither in the context nor in the gradient of a projection.
+    """
+    mask = as_mask(mask)
+    check_padding_mask("mask", mask, tensors[0].shape)
+    return mask, *(tensor if mask is None else ops.where(mask[..., None], tensor, 0) for tensor in tensors)
+
+
+def one_mask(query_shape, value_shape, scores_shape, masks, lengths, *, causal=False, position_masks=(), first=None):
+    """One mask that broadcasts to the scores, of all masks of a call; `None` where everything may be attended.
+
+    Args:
+        query_shape, value_shape, scores_shape: `(B, ..., T, D)`, `(B, ..., S, E)` and `(B, ..., T, S)`.
+        masks: `query_mask`, `value_mask`, `key_mask` and `attention_mask` by name, boolean or `None`.
+        lengths: T and S while a graph runs.
+        causal: Boolean, whether a query sees its own slot and earlier ones only.
+        position_masks: Masks `(..., T, S)` by positions.
+        first: The slot of the first query in a cache; slots behind the last query are not filled.
+    """
+    check_masks(query_shape, value_shape, scores_shape, **masks)
+    query_slots, key_slots = aligned_slots(*lengths, first)
+    position_masks = list(position_masks)
+    if causal:
+        position_masks.append(causal_mask(query_slots, key_slots))
+    elif first is not None:
+        position_masks.append(causal_mask(query_slots[-1:], key_slots))
+    return merge_masks(len(scores_shape), position_masks=position_masks, **masks)

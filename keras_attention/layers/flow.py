@@ -1,0 +1,106 @@
+"""The flow of every attention, and the choice of the kernel that computes it.
+
+    query, key ──score──▶ scores ──alignment──▶ weights ──combine with value──▶ context
+
+Keys and values come from a memory: a dictionary of tensors that is made once and read by any number of queries.
+
+    "key"        (..., S, P), the keys as the score prepared them
+    "value"      (..., S, E)
+    "mask"       boolean (B, ..., S), True = may be attended; left out where everything may be
+    "positions"  int32 (B or 1, S), where the keys stand; left out where nothing asks
+    "alignment"  what the alignment knows of earlier queries; only in a memory that is read query by query
+"""
+
+from keras import ops
+
+from keras_attention.checks.shapes import check_returned
+
+
+def choose_kernel(score, alignment, schemes=(), dropout=0.0, flash_attention=None):
+    """The function that computes the flow: `four_steps`, or `flash_kernel` where it is demanded and fits.
+
+    Raises:
+        ValueError: If flash attention is demanded and the score, the alignment, a position scheme or the dropout need the
+            four steps.
+    """
+    if not flash_attention:
+        return four_steps
+    if dropout > 0:
+        raise ValueError(f"Flash attention has no dropout. Received dropout={dropout}. Leave one of the two out.")
+    for scheme in schemes:
+        if scheme.adds_bias:
+            raise ValueError(
+                f"Flash attention adds no bias to the scores. Received {scheme}. Leave `flash_attention` out."
+            )
+    if score.factor(1) is None or not alignment.is_softmax:
+        raise ValueError(
+            'Flash attention computes score="scaled_dot" or "dot" with alignment="softmax" only. Received '
+            f"score={score} and alignment={alignment}. Leave `flash_attention` out."
+        )
+    return flash_kernel
+
+
+def four_steps(query, memory, mask, *, score, alignment, dropout, bias=None, training=None):
+    """The four steps of attention: `context[t] = sum over s of weights[t, s] · value[s]`.
+
+    Args:
+        query: `(..., T, D)`.
+        memory: A dictionary, as above.
+        mask: Boolean, broadcasts to `(..., T, S)`, or `None`.
+        score, alignment, dropout: Layers of steps one, two and of the dropout on the weights.
+        bias: What is added to the scores, broadcasts to `(..., T, S)`, or `None`.
+
+    Returns:
+        `context (..., T, E)`, the weights `(..., T, S)` before dropout, both in the type of the value, and the memory
+        after this query.
+    """
+    scores = check_scores(score, score.compare(query, memory["key"]), query, memory["key"])  # (..., T, S)
+    if bias is not None:
+        scores = scores + ops.cast(bias, scores.dtype)
+    if "alignment" in memory:
+        weights, state = alignment.step(scores, mask, memory["alignment"], training=training)
+        memory = {**memory, "alignment": state}
+    else:
+        weights = alignment(scores, mask=mask, training=training)
+    weights = ops.cast(check_weights(alignment, weights, scores), memory["value"].dtype)  # (..., T, S)
+    dropped = dropout(weights, training=training)
+    return ops.einsum("...ts,...se->...te", dropped, memory["value"]), weights, memory  # (..., T, E)
+
+
+def flash_kernel(query, memory, mask, *, score, **_):
+    """Softmax over dot products by the backend's flash attention, which never holds the weights: they are `None`."""
+    query, key, value = (ops.moveaxis(tensor, -3, -2) for tensor in (query, memory["key"], memory["value"]))
+    if mask is not None and len(mask.shape) == 2:
+        mask = ops.expand_dims(mask, (0, 1))
+    scale = score.factor(query.shape[-1])
+    context = ops.dot_product_attention(query, key, value, mask=mask, scale=scale, flash_attention=True)
+    context = ops.moveaxis(context, -2, -3)
+    context = context if mask is None else ops.where(ops.any(mask, axis=-1, keepdims=True), context, 0.0)
+    return context, None, memory
+
+
+def check_scores(score, scores, query, key):
+    """`scores`, after checking that a score, which may be a user's, made one for each query and key."""
+    check_returned(score, "scores of shape (..., T, S)", scores.shape, (*query.shape[:-1], key.shape[-2]))
+    return scores
+
+
+def check_weights(alignment, weights, scores):
+    """`weights`, after checking that an alignment, which may be a user's, made one for each of the scores."""
+    check_returned(alignment, "weights of the shape of the scores", weights.shape, scores.shape)
+    return weights
+
+
+def check_stepwise(alignment):
+    """Raises unless queries may come one after the other, as decoding with a cache has them."""
+    alignment.initial_state((1, 1))
+
+
+def build_part(part, *shapes):
+    """Builds the score or the alignment of an attention layer."""
+    if part.built:
+        raise ValueError(
+            f"A score or alignment belongs to one attention layer. Received {part.name!r}, which is built already: "
+            "Keras could not save what two layers share. Pass a new one to each layer."
+        )
+    part.build(*shapes)
