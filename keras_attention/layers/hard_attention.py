@@ -1,9 +1,9 @@
-"""Hard attention: the context is the value at one position."""
+"""Hard attention: the context is the value at one position, or at those of one structure."""
 
 import keras
 
-from keras_attention.alignments.sampled_categorical import SampledCategorical
-from keras_attention.checks.arguments import check_seed, refuse_arguments
+from keras_attention.alignments.sampled import Sampled
+from keras_attention.checks.arguments import check_seed
 from keras_attention.layers.attention_layer import AttentionLayer
 from keras_attention.ops.random import split_seed
 from keras_attention.saving.lookup import config_of
@@ -11,15 +11,16 @@ from keras_attention.saving.lookup import config_of
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class HardAttention(AttentionLayer):
-    """Attention that reads one position: a sample in training, the best one at inference.
+    """Attention that reads one position: a sample in training, the best position at inference.
 
         scores[t, s] = score(query[t], key[s])
         position[t]  ~ softmax(scores[t]) in training,  argmax scores[t] at inference
         context[t]   = value[position[t]]
 
-    It is `SoftAttention` with the alignment `SampledCategorical`. No gradient flows through a choice: put the layer
-    into a `keras_attention.training.ReinforceModel`, where the scores learn by `selection="sample"` under plain
-    `compile` and `fit`. In the paper `context` is ẑ_t, `position` is s_t and `value` is a_i.
+    With another alignment it reads what one selection of that holds: the positions that are on, a segment, a walk, a tree.
+    It is `SoftAttention` with the alignment `Sampled(alignment)`. No gradient flows through a sample: put the layer into a
+    `keras_attention.training.ReinforceModel`, where the scores learn by `selection="sample"` under plain `compile` and
+    `fit`. In the paper `context` is ẑ_t, `position` is s_t and `value` is a_i.
 
     Args:
         score: A name of `scores.get` or a `Score`.
@@ -29,7 +30,9 @@ class HardAttention(AttentionLayer):
             "argmax": the best position; the scores don't learn.
         dropout: Float in [0, 1), fraction of the weights dropped in training.
         seed: Integer seed of the samples and the dropout, or `None`. Two layers of one model need two seeds: with one,
-            their choices are not independent, while the sum of their log-probabilities says so.
+            their samples are not independent, while the sum of their log-probabilities says so.
+        alignment: A name of `alignments.get` or an `Alignment`, from which selections are drawn. The estimators
+            "straight_through" and "gumbel_softmax" need one position for each query.
 
     Call arguments:
         query: Float tensor of shape `(B, ..., T, D_query)`. Every axis left of the last two is batch.
@@ -40,7 +43,7 @@ class HardAttention(AttentionLayer):
         training: Boolean, whether positions are sampled.
 
     Returns:
-        `context` of shape `(B, ..., T, E)`, or `(context, weights)` with the one-hot weights `(B, ..., T, S)` before
+        `context` of shape `(B, ..., T, E)`, or `(context, weights)` with the weights `(B, ..., T, S)`, ones and zeros, before
         dropout. A query with nothing to attend gets zero weights, a zero context and log-probability 0.
 
     Raises:
@@ -57,20 +60,14 @@ class HardAttention(AttentionLayer):
         Mnih, Heess, Graves and Kavukcuoglu, 2014, section 2.2, arXiv:1406.6247.
     """
 
-    def __init__(self, score="scaled_dot", selection="sample", dropout=0.0, seed=None, **kwargs):
-        refuse_arguments(
-            self,
-            kwargs,
-            alignment="It attends to one position. Pass `selection` for how that is chosen, or take "
-            "`SoftAttention(alignment=...)`.",
-        )
+    def __init__(self, score="scaled_dot", selection="sample", dropout=0.0, seed=None, alignment="softmax", **kwargs):
         sample_seed, dropout_seed = split_seed(seed, 2)
         estimator = "reinforce" if selection == "sample" else selection
-        alignment = SampledCategorical(estimator=estimator, seed=sample_seed)
+        alignment = Sampled(alignment, estimator, seed=sample_seed)
         super().__init__(score=score, alignment=alignment, dropout=dropout, seed=dropout_seed, **kwargs)
         self.selection = self.alignment.estimator
         self.seed = check_seed(seed)
 
     def get_config(self):
-        config = {name: value for name, value in super().get_config().items() if name != "alignment"}
-        return {**config, "selection": config_of(self.selection)}
+        distribution = config_of(self.alignment.alignment)
+        return {**super().get_config(), "selection": config_of(self.selection), "alignment": distribution}

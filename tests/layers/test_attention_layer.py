@@ -132,13 +132,6 @@ def test_multi_head_attention_takes_its_tensors_one_by_one_as_in_keras(tensors):
 # === Arguments that a class sets itself ===
 
 
-def test_hard_attention_says_how_its_alignment_is_chosen():
-    with pytest.raises(
-        TypeError, match=r"HardAttention takes no argument `alignment`. Received: 'softmax'.*`selection`"
-    ):
-        layers.HardAttention(alignment="softmax")
-
-
 @pytest.mark.parametrize(
     "make",
     [

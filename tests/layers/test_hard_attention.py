@@ -71,3 +71,28 @@ def test_a_seed_repeats_the_samples():
     draws = [[to_numpy(layer(query, value, training=True)) for _ in range(2)] for layer in (first, second)]
     np.testing.assert_allclose(draws[0], draws[1], atol=EXACT)
     assert keras.ops.any(draws[0][0] != draws[0][1])
+
+
+# === Other distributions ===
+
+
+@pytest.mark.parametrize("alignment", ["sparsemax", "sigmoid", "linear_chain", "monotonic"])
+def test_any_alignment_is_read_by_samples_in_training_and_by_its_mode_at_inference(alignment):
+    layer = layers.HardAttention("dot", alignment=alignment, seed=3)
+    query, value = normal(B, T, D), normal(B, S, D, seed=1)
+    soft = layers.SoftAttention("dot", alignment)
+    soft(query, value)
+    scores = soft.score(query, value)
+    context, weights = layer(query, value, return_attention_scores=True)
+    np.testing.assert_array_equal(to_numpy(weights), to_numpy(soft.alignment.mode(scores)))
+    np.testing.assert_allclose(to_numpy(context), to_numpy(weights) @ value, atol=FLOAT32)
+    drawn = [to_numpy(layer(query, value, return_attention_scores=True, training=True)[1]) for _ in range(5)]
+    assert set(np.unique(drawn)) <= {0.0, 1.0}
+    assert any((each != drawn[0]).any() for each in drawn)
+    copy = layers.HardAttention.from_config(layer.get_config())
+    assert copy.get_config() == layer.get_config()
+
+
+def test_a_gradient_through_one_position_needs_one_position():
+    with pytest.raises(ValueError, match="StraightThrough"):
+        layers.HardAttention(selection="straight_through", alignment="sigmoid")
