@@ -34,6 +34,7 @@ from sacremoses import MosesTokenizer
 from keras_attention import serving
 from keras_attention.data import SubwordTokenizer, evaluation_batches, load_parallel_text, training_batches
 from keras_attention.decoding import BeamSearch
+from keras_attention.evaluation import translate_texts
 from keras_attention.models import Transformer
 from keras_attention.training import (
     AverageCheckpoints,
@@ -41,7 +42,6 @@ from keras_attention.training import (
     SeedEachEpoch,
     SmoothedCrossentropy,
     TokenAccuracy,
-    translate_texts,
 )
 from keras_attention.visualization import plot_attention
 

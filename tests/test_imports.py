@@ -44,7 +44,7 @@ HEAVY = {
     "babel": ("data/",),
     "matplotlib": ("visualization/",),
     "pyvrp": ("data/",),
-    "sacrebleu": ("training/",),
+    "sacrebleu": ("evaluation/",),
     "scipy": ("data/",),
     "sentencepiece": ("data/",),
     "shapely": ("data/", "evaluation/"),

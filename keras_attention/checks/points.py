@@ -54,6 +54,11 @@ def positions_before_end(name, indices, number_of_points=None):
     return found.tolist()
 
 
+def corners_of(points, name, indices):
+    """The points `(m, 2)` for which the positions before the end of an answer stand."""
+    return points[np.array(positions_before_end(name, indices, len(points)), "int64") - 1]
+
+
 def check_positions(name, indices, number_of_points=None):
     """Raises where an index is not the position of a point: `[3, 0]` and `[4]` of three points."""
     indices = np.asarray(indices)

@@ -1,8 +1,9 @@
-"""How good answers are: convex hulls, triangulations, tours, sequences."""
+"""How good answers are: convex hulls, triangulations, tours, sequences, translations."""
 
 from keras_attention.evaluation.polygons import area_coverage, evaluate_hulls, is_simple_polygon, same_polygon
 from keras_attention.evaluation.sequences import evaluate_sequences
 from keras_attention.evaluation.tours import evaluate_tours, is_tour, tour_length
+from keras_attention.evaluation.translations import translate_texts
 from keras_attention.evaluation.triangulations import evaluate_triangulations, same_triangulation, triangle_coverage
 
 __all__ = [
@@ -16,5 +17,6 @@ __all__ = [
     "same_polygon",
     "same_triangulation",
     "tour_length",
+    "translate_texts",
     "triangle_coverage",
 ]

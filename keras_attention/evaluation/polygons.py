@@ -5,7 +5,7 @@ Letters in shapes: n points, m indices; L indices and the end, 0, with all after
 
 import numpy as np
 
-from keras_attention.checks.points import plane_points, positions_before_end
+from keras_attention.checks.points import corners_of, plane_points, positions_before_end
 from keras_attention.evaluation.sequences import compared, mean, share
 from keras_attention.extras import how_to_install
 
@@ -65,13 +65,11 @@ def is_simple_polygon(points, indices):
         >>> is_simple_polygon(square, [1, 3, 2, 4])
         False
     """
-    points = plane_points(points)
+    corners = corners_of(plane_points(points), "indices", indices)
     shapely = import_shapely()
-    corners = positions_before_end("indices", indices, len(points))
-    places = points[np.array(corners, "int64") - 1]  # (m, 2)
-    if len(corners) < 3 or len(np.unique(places, axis=0)) < len(corners):
+    if len(np.unique(corners, axis=0)) < max(len(corners), 3):
         return False
-    return bool(shapely.LinearRing(places).is_simple)
+    return bool(shapely.LinearRing(corners).is_simple)
 
 
 def area_coverage(points, indices, reference):
@@ -109,12 +107,9 @@ def area_coverage(points, indices, reference):
 
 
 def polygon_area(points, indices):
-    """`area = 1/2 · |sum over corners of x · y_next - x_next · y|`, relative to the first corner"""
-    points = plane_points(points)
-    corners = points[np.array(positions_before_end("indices", indices, len(points)), "int64") - 1]  # (m, 2)
-    corners = corners - corners[:1]  # so that far from the origin nothing is cancelled
-    following = np.roll(corners, -1, axis=0)
-    return float(abs(np.sum(corners[:, 0] * following[:, 1] - following[:, 0] * corners[:, 1])) / 2.0)
+    """The area within a polygon; 0 for fewer than three corners."""
+    corners = corners_of(plane_points(points), "indices", indices)
+    return import_shapely().Polygon(corners).area if len(corners) > 2 else 0.0
 
 
 def evaluate_hulls(examples, answers):
@@ -159,11 +154,11 @@ def evaluate_hulls(examples, answers):
 
 
 def import_shapely():
-    """The library that decides whether lines cross, imported only here."""
+    """The library that measures polygons, imported only here."""
     try:
         import shapely
     except ImportError as error:
         raise ImportError(
-            "Whether a polygon is simple is decided by Shapely, which is not installed. " + how_to_install("geometry")
+            "Polygons are measured by Shapely, which is not installed. " + how_to_install("geometry")
         ) from error
     return shapely

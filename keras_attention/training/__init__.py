@@ -14,10 +14,11 @@ from keras_attention.evaluation import (
     same_polygon,
     same_triangulation,
     tour_length,
+    translate_texts,
     triangle_coverage,
 )
 from keras_attention.training.averaging import AverageCheckpoints, average_checkpoints
-from keras_attention.training.bleu import EvaluateBleu, translate_texts
+from keras_attention.training.bleu import EvaluateBleu
 from keras_attention.training.losses import SmoothedCrossentropy
 from keras_attention.training.metrics import SequenceAccuracy, TokenAccuracy
 from keras_attention.training.reinforce import (

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.collections import PolyCollection
 from matplotlib.lines import Line2D
 
-from keras_attention.checks.points import plane_points, positions_before_end
+from keras_attention.checks.points import corners_of, plane_points
 from keras_attention.visualization.figures import new_figure
 from keras_attention.visualization.labels import drawable
 
@@ -136,11 +136,6 @@ def draw(draw_shape, panels, titles):
         lines = [Line2D([], [], label="answer", **ANSWER), Line2D([], [], label="reference", **REFERENCE)]
         figure.legend(handles=lines, loc="outside lower center", ncols=2, frameon=False, fontsize=8)
     return figure
-
-
-def corners_of(points, name, indices):
-    """The points `(m, 2)` that the indices before the end stand for."""
-    return points[np.array(positions_before_end(name, indices, len(points)), "int64") - 1]
 
 
 def draw_polygon(axes, corners, color, linewidth):

@@ -4,69 +4,13 @@ import keras
 import numpy as np
 import pytest
 import sacrebleu
-from keras import ops
+from reference.translations import SOURCES, TARGETS, Characters, Writer, writer
 
-from keras_attention.models import Transformer
-from keras_attention.tokens import END, PAD
-from keras_attention.training import EvaluateBleu, translate_texts
-
-SOURCES = ["the cat sat", "a", "", "the dog is on the mat", "a cat is on the dog"]
-TARGETS = ["die Katze sass", "ein", "leer", "der Hund ist auf der Matte", "eine Katze ist auf dem Hund"]
-
-
-class Rows(list):
-    """A ragged batch of ids."""
-
-    def to_tensor(self):
-        length = max(map(len, self), default=0)
-        return np.array([row + [PAD] * (length - len(row)) for row in self], "int32").reshape(len(self), length)
-
-
-class Characters:
-    """A tokeniser without TensorFlow: id = code point."""
-
-    def tokenize(self, texts):
-        return Rows([ord(character) for character in text] for text in texts)
-
-    def detokenize(self, ids):
-        texts = ("".join(map(chr, row)).split(chr(END))[0].strip(chr(PAD)) for row in ids)
-        return np.array([text.encode() for text in texts], dtype=object)
-
-
-class Writer(keras.Model):
-    """A model that writes, for each text it knows, what it is told to, and remembers the batches."""
-
-    def __init__(self, translations):
-        super().__init__()
-        self.translations = translations
-        self.calls = []
-        self.bias = self.add_weight(shape=(1,), name="bias")
-
-    def call(self, inputs):
-        return ops.add(inputs, self.bias)
-
-    def generate(self, inputs, max_length, sampler):
-        self.calls.append((inputs.shape, max_length, sampler))
-        sources = [text.decode() for text in Characters().detokenize(inputs)]
-        ids = np.full((len(sources), max_length), PAD, "int32")
-        for row, source in zip(ids, sources, strict=True):
-            written = [*map(ord, self.translations[source]), END][:max_length]
-            row[: len(written)] = written
-        return ids
-
-
-def writer(translations=TARGETS):
-    model = Writer(dict(zip(SOURCES, translations, strict=True)))
-    model.compile(optimizer="sgd", loss="mse", run_eagerly=True)
-    return model
+from keras_attention.training import EvaluateBleu
 
 
 def evaluate_bleu(sources=SOURCES, targets=TARGETS, **options):
     return EvaluateBleu(sources, targets, Characters(), Characters(), **options)
-
-
-def translate(model, texts, **options):
-    return translate_texts(model, texts, Characters(), Characters(), verbose=0, **options)
 
 
 class ScriptedWriter(keras.callbacks.Callback):
@@ -90,75 +34,6 @@ def train(right, callbacks, **options):
 def score_of(count, **options):
     """sacrebleu's number for `count` right translations."""
     return sacrebleu.corpus_bleu(TARGETS[:count] + ["falsch"] * (5 - count), [TARGETS], **options).score
-
-
-# === translate_texts ===
-
-
-@pytest.mark.parametrize("batch_size", [1, 2, 3, 128])
-def test_translations_come_in_the_order_of_the_texts(batch_size):
-    assert translate(writer(), SOURCES, batch_size=batch_size) == TARGETS
-
-
-def test_batches_hold_texts_of_similar_length_the_longest_first():
-    model = writer()
-    translate(model, SOURCES, batch_size=2, max_length=31, sampler="sampler")
-    assert model.calls == [((2, 21), 31, "sampler"), ((2, 11), 31, "sampler"), ((1, 0), 31, "sampler")]
-
-
-def test_max_length_cuts_the_translations():
-    assert translate(writer(), SOURCES, max_length=3) == [target[:3] for target in TARGETS]
-
-
-@pytest.mark.parametrize("kind", ["bytes", "objects", "strings"])
-def test_texts_may_be_bytes_and_arrays(kind):
-    encoded = [text.encode() for text in SOURCES]
-    texts = {"bytes": encoded, "objects": np.array(encoded, dtype=object), "strings": np.array(SOURCES)}[kind]
-    assert translate(writer(), texts) == TARGETS
-
-
-def test_texts_may_be_a_tensor():
-    tensorflow = pytest.importorskip("tensorflow", reason="string tensors are TensorFlow's")
-    assert translate(writer(), tensorflow.constant(SOURCES)) == TARGETS
-    assert evaluate_bleu(tensorflow.constant(SOURCES), tensorflow.constant(TARGETS)).target_texts == TARGETS
-
-
-def test_no_texts_have_no_translations():
-    assert translate(writer(), []) == []
-
-
-def test_progress_is_shown_unless_verbose_is_zero(capsys):
-    translate_texts(writer(), SOURCES, Characters(), Characters(), batch_size=2)
-    assert "5/5" in capsys.readouterr().out
-    translate_texts(writer(), SOURCES, Characters(), Characters(), verbose=0)
-    assert capsys.readouterr().out == ""
-
-
-@pytest.mark.parametrize("texts", ["one text", [["a"], ["b"]], ["a", 7], [None]])
-def test_texts_that_are_not_strings_are_an_error(texts):
-    with pytest.raises(TypeError, match=r"`texts` must be a list, array or tensor of strings, of shape \(B,\)\. Rece"):
-        translate(writer(), texts)
-
-
-def test_a_batch_size_of_zero_is_an_error():
-    with pytest.raises(ValueError, match=r"`batch_size` must be a positive integer\. Received: 0"):
-        translate(writer(), SOURCES, batch_size=0)
-
-
-def test_a_transformer_translates_an_empty_text_in_a_batch_as_it_does_alone():
-    data = pytest.importorskip("keras_attention.data", reason="the tokenisers need TensorFlow")
-    tokenizer = data.CharacterTokenizer.train(SOURCES)
-    model = Transformer(tokenizer.vocabulary_size, num_layers=1, num_heads=2, hidden_dim=6, intermediate_dim=13)
-
-    def translate(texts):
-        return translate_texts(model, texts, tokenizer, tokenizer, max_length=7, verbose=0)
-
-    together = translate(["", "the", "a cat"])
-    assert together[0] == translate([""])[0]
-    assert len(set(together)) > 1
-
-
-# === EvaluateBleu ===
 
 
 @pytest.mark.parametrize("options", [{}, {"lowercase": True}, {"tokenize": "none"}, {"tokenize": "char"}])
@@ -261,3 +136,8 @@ def test_without_sacrebleu_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "sacrebleu", None)
     with pytest.raises(ImportError, match=r"pip install '\.\[translation\]'"):
         evaluate_bleu()
+
+
+def test_texts_may_be_tensors():
+    tensorflow = pytest.importorskip("tensorflow", reason="string tensors are TensorFlow's")
+    assert evaluate_bleu(tensorflow.constant(SOURCES), tensorflow.constant(TARGETS)).target_texts == TARGETS

@@ -25,6 +25,9 @@ def convex_hulls(points):
     A turn is computed in float64, which is exact for coordinates in [0, 1) that are multiples of 2^-24, such as those
     of the data set. For others, points that are collinear to the last digit may count as a corner or not.
 
+    `scipy.spatial.ConvexHull` rounds: of (0, 0), (12798179, 9180453), (14897632, 10686443) and (0, 16777215), all times
+    2^-24, it drops the second, a corner. It also refuses points on one line.
+
     Args:
         points: Array of shape `(N, n, 2)`, n at least 1, or a list of N arrays `(n, 2)` that may differ in n.
 

@@ -80,6 +80,12 @@ def test_point_on_an_edge_is_no_corner():
     assert hull([[0, 0], [0.5, 0], [1, 0], [1, 1], [0.5, 0.5]]) == [1, 3, 4]
 
 
+def test_a_corner_that_qhull_drops_is_kept():
+    points = np.array([[0, 0], [12798179, 9180453], [14897632, 10686443], [0, 16777215]])
+    assert 12798179 * 10686443 - 9180453 * 14897632 == 1  # twice the area of the first three: a turn to the left
+    assert convex_hulls(points[None] * 2.0**-24)[0].tolist() == [1, 2, 3, 4]
+
+
 def test_lowest_index_stands_for_equal_corners():
     assert hull([[1, 0], [0, 1], [1, 0], [0, 0], [0, 1], [0, 0]]) == [1, 2, 4]
 
