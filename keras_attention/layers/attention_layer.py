@@ -7,15 +7,15 @@ from keras_attention import alignments, scores
 from keras_attention.checks.arguments import check_rate, check_seed
 from keras_attention.checks.shapes import check_attention_shapes, check_same_batch, check_same_length, check_same_rank
 from keras_attention.layers.attention_inputs import as_inputs, as_masks, one_mask, zeroed_memory
-from keras_attention.layers.flow import build_part, choose_kernel
+from keras_attention.layers.flow import build_part, check_returns_weights, choose_kernel
 from keras_attention.layers.one_by_one import one_by_one
 from keras_attention.ops.masks import (
     check_mask_types,
-    insert_head_axes,
     query_and_key_positions,
     used_keys,
     zero_masked,
 )
+from keras_attention.positions import combined
 from keras_attention.saving.lookup import config_of
 
 
@@ -106,8 +106,7 @@ class AttentionLayer(keras.layers.Layer):
             S = ops.shape(value)[-2]
             _, positions = query_and_key_positions(S, S, key_mask=mask)
         value, key = self.project_memory(value, key)
-        for scheme in self.schemes:
-            key = scheme.rotate(key, positions)
+        key = combined.rotate(self.schemes, key, positions)
         memory = {"key": self.score.prepare(key), "value": value, "mask": mask, "positions": positions}
         return {name: tensor for name, tensor in memory.items() if tensor is not None}
 
@@ -139,7 +138,7 @@ class AttentionLayer(keras.layers.Layer):
         Raises:
             ValueError: If shapes or masks do not fit together.
         """
-        self._check_kernel(return_attention_scores)
+        check_returns_weights(self.flash_attention, return_attention_scores)
         (query,) = as_inputs(self.compute_dtype, query=query)
         masks = as_masks(query_mask=query_mask, key_mask=memory.get("mask"), attention_mask=attention_mask)
         positions = self.positions_of(
@@ -166,7 +165,7 @@ class AttentionLayer(keras.layers.Layer):
         training=None,
         use_causal_mask=False,
     ):
-        self._check_kernel(return_attention_scores)
+        check_returns_weights(self.flash_attention, return_attention_scores)
         query, value, key = as_inputs(self.compute_dtype, query=query, value=value, key=value if key is None else key)
         check_attention_shapes(query.shape, value.shape, key.shape)
         masks = as_masks(query_mask=query_mask, value_mask=value_mask, key_mask=key_mask, attention_mask=attention_mask)
@@ -196,41 +195,26 @@ class AttentionLayer(keras.layers.Layer):
             masks,
             (ops.shape(query)[-2], ops.shape(value)[-2]),
             causal=use_causal_mask,
-            position_masks=[mask for scheme in self.schemes if (mask := scheme.mask(*positions)) is not None],
+            position_masks=combined.masks(self.schemes, positions),
             first=cache_index,
         )
 
     def _flow(self, query, memory, mask, query_mask, positions, training):
         """Output, weights and the memory after these queries, by the kernel that fits."""
         query = zero_masked(query, mask, axis=-1)
-        projected = self.project_query(query)
-        bias = None
-        for scheme in self.schemes:
-            projected = scheme.rotate(projected, positions[0])
-            if scheme.adds_bias and (added := scheme.bias(*positions)) is not None:
-                added = insert_head_axes(added, len(projected.shape))
-                bias = added if bias is None else bias + added
-        context, weights, memory = self._kernel()(
+        projected = combined.rotate(self.schemes, self.project_query(query), positions[0])
+        kernel = choose_kernel(self.score, self.alignment, self.schemes, self.dropout, self.flash_attention)
+        context, weights, memory = kernel(
             projected,
             memory,
             mask,
             score=self.score,
             alignment=self.alignment,
             dropout=self.dropout_layer,
-            bias=bias,
+            bias=combined.bias(self.schemes, positions, len(projected.shape)),
             training=training,
         )
         return self.project_context(context, query), weights, memory
-
-    def _kernel(self):
-        return choose_kernel(self.score, self.alignment, self.schemes, self.dropout, self.flash_attention)
-
-    def _check_kernel(self, return_attention_scores):
-        if return_attention_scores and self.flash_attention:
-            raise ValueError(
-                "Flash attention never holds the attention weights, so that they cannot be returned. "
-                "Make the layer without `flash_attention=True`, or leave `return_attention_scores` out."
-            )
 
     # === Shapes and config ===
 

@@ -40,6 +40,15 @@ def choose_kernel(score, alignment, schemes=(), dropout=0.0, flash_attention=Non
     return flash_kernel
 
 
+def check_returns_weights(flash_attention, return_attention_scores):
+    """Raises where weights are asked for of a kernel that never holds them."""
+    if return_attention_scores and flash_attention:
+        raise ValueError(
+            "Flash attention never holds the attention weights, so that they cannot be returned. "
+            "Make the layer without `flash_attention=True`, or leave `return_attention_scores` out."
+        )
+
+
 def four_steps(query, memory, mask, *, score, alignment, dropout, bias=None, training=None):
     """The four steps of attention: `context[t] = sum over s of weights[t, s] · value[s]`.
 
