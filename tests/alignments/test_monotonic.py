@@ -344,14 +344,38 @@ def test_a_noise_that_is_no_deviation_is_refused(noise):
         Monotonic(noise=noise)
 
 
-def test_with_a_cache_it_is_refused():
-    attention = MultiHeadAttention(num_heads=2, key_dim=5, alignment="monotonic")
-    inputs = ops.ones((2, 3, 7))
-    attention(inputs, inputs)
-    with pytest.raises(ValueError, match="The alignment Monotonic has a state, which no cache holds"):
-        attention(inputs[:, :1], inputs[:, :1], cache=attention.empty_cache(2, 3), cache_index=0)
-    with pytest.raises(ValueError, match="The alignment Monotonic has a state, which no cache holds"):
-        Transformer(11, num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=8, alignment="monotonic")
+@pytest.mark.parametrize("lengths", [[1] * 7, [2, 4, 1]])
+def test_heads_with_a_cache_walk_as_without_one(lengths):
+    attention = MultiHeadAttention(num_heads=3, key_dim=5, alignment=Monotonic(initial_offset=0.5))
+    inputs = ops.convert_to_tensor(3.0 * normal(B, 7, 11))
+    padding = np.arange(7) >= [[0], [2]]
+    expected = to_numpy(attention(inputs, inputs, value_mask=padding, use_causal_mask=True))
+    cache, begin, outputs = attention.empty_cache(B, 11), 0, []
+    filled = np.pad(padding, [(0, 0), (0, 4)])
+    for length in lengths:
+        part = inputs[:, begin : begin + length]
+        options = {"value_mask": filled, "use_causal_mask": True, "cache": cache, "cache_index": begin}
+        output, cache = attention(part, part, **options)
+        outputs.append(to_numpy(output))
+        begin += length
+    np.testing.assert_allclose(np.concatenate(outputs, axis=1), expected, atol=FLOAT32)
+
+
+def test_a_transformer_decodes_step_by_step_as_at_once(rng):
+    sizes = {"num_layers": 2, "num_heads": 2, "hidden_dim": 8, "intermediate_dim": 13, "seed": 5}
+    model = Transformer(29, alignment=Monotonic(initial_offset=0.5), **sizes)
+    source, target = rng.integers(3, 29, (3, 11)), rng.integers(3, 29, (3, 7))
+    source[1, 7:] = 0
+    expected = to_numpy(model({"source": source, "target": target}))
+    weights = model.attention_weights({"source": source, "target": target})
+    assert all(set(np.unique(to_numpy(each))) == {0.0, 1.0} for each in keras.tree.flatten(weights))
+    state, logits = model.initial_state(source, 7), []
+    for t in range(7):
+        row, state = model.decode_step(ops.convert_to_tensor(target[:, t]), state)
+        logits.append(to_numpy(row))
+    np.testing.assert_allclose(np.stack(logits, axis=1), expected, atol=1e-4)
+    found = model.generate({"source": source}, max_length=5, sampler="beam")
+    assert found.shape == (3, 5)
 
 
 @pytest.mark.skipif(keras.backend.backend() == "jax", reason="JAX has no float64 unless it is told so before it starts")
