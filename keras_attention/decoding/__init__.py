@@ -32,4 +32,4 @@ def get(sampler):
     if callable(sampler):
         return sampler
     known = ", ".join(f'"{name}"' for name in _SAMPLERS)
-    raise ValueError(f"Unknown sampler: {sampler!r}. Known: {known}, or a callable as `decoding.greedy_search` is one.")
+    raise ValueError(f"Unknown sampler: {sampler!r}. Known: {known}, or a callable such as `decoding.greedy_search`.")

@@ -35,7 +35,7 @@ def beam_search(
     n counts the end symbol, and `coverage[s]` is the attention that source position s has received in the n steps. In
     the paper the penalties are α and β, the coverage is the sum of p_ij over j. As in `greedy_search`, `p` is the
     model's distribution with padding in it, and a hypothesis that has not ended never emits padding unless `pad` ends it.
-    What has probability zero is no hypothesis.
+    A sequence of probability zero is not a hypothesis.
 
     Each step looks at the 2K likeliest extensions (K more for each further end symbol): those that end join the finished
     ones, of which the K best are kept as they are; the K likeliest of the others stay alive. Those that are alive after
@@ -61,8 +61,8 @@ def beam_search(
     Returns:
         `(tokens, scores)`: int32 `(B, K, L)` and float32 `(B, K)`, all different, the best first. Where fewer than K
         hypotheses exist, the rest are rows of padding with the score LOWEST of `ops/softmax.py`, -1e30. A source of
-        which a live hypothesis meets logits that are no distribution, as `greedy_search` says, or a coverage of NaN, has
-        nothing but rows of padding with the score NaN.
+        which a live hypothesis meets logits that are no distribution, as `greedy_search` says, or a coverage of NaN,
+        has only rows of padding with the score NaN.
 
     Raises:
         ValueError: If a value or shape is wrong, or the coverage is missing.

@@ -14,11 +14,11 @@ from keras_attention.saving.lookup import get_by_name
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class Constraint:
-    """Base class of the constraints, and by itself the one that allows every real position and the end at any time.
+    """Base class of the constraints; by itself it allows every real position and the end at any time.
 
     A subclass writes `positions` and `end`; `max_length` if an answer may be longer than S + 1; and `get_config` if it has
     arguments. Padding is never allowed, whatever `positions` says. Where no position is left, the end is allowed in any
-    case: there is always something to choose.
+    case, so that some id can always be chosen.
 
     Call arguments:
         mask: Boolean tensor `(..., S)`, True = a real position.
@@ -127,7 +127,7 @@ class Permutation(Constraint):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class Polygon(Constraint):
-    """Vertices that are all different; the polygon closes, which is the end, after three of them or when none is left.
+    """Vertices that are all different; the end may come after `min_vertices` of them, or when no position is left.
 
     Args:
         min_vertices: Integer, the least number of vertices. 3 for convex hulls of points in general position; points on one
@@ -155,9 +155,9 @@ class Polygon(Constraint):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class Triangles(Constraint):
-    """Triangles one after the other, the corners of each in increasing order; the end comes after a whole one only.
+    """Triangles one after the other, the corners of each in increasing order; the end comes after whole triangles only.
 
-    That a triangle comes twice, or crosses another, is not excluded. A triangulation of n points has fewer than 2n
+    A triangle may come twice, or cross another. A triangulation of n points has fewer than 2n
     triangles: after 2n of them comes the end. Three or more points on one line have no triangle, but this constraint asks
     for one: filter such examples.
 

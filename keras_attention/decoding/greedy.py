@@ -14,8 +14,8 @@ def greedy_search(step, state, start, max_length, end=END, pad=PAD):
     `tokens[t] = argmax over v ≠ pad of p(v | start, tokens[:t])`, `score = sum over t of log p(tokens[t] | ...)`
 
     The sum runs up to and including the end symbol. `p` is the model's distribution as it is, with padding in it, while
-    a sequence that has not ended never emits padding: what a model wastes on padding lowers the score. Where `pad`
-    equals `end`, as in a pointer network that ends with 0, nothing is excluded.
+    a sequence that has not ended never emits padding: the probability that a model wastes on padding lowers the score.
+    Where `pad` equals `end`, as in a pointer network that ends with 0, nothing is excluded.
 
     All is one `keras.ops.while_loop` that writes into a preallocated tensor, and it stops as soon as every sequence has
     ended. It runs eagerly, in a graph and compiled (`jax.jit`, `jit_compile=True`), on any batch size, zero too.
@@ -36,11 +36,11 @@ def greedy_search(step, state, start, max_length, end=END, pad=PAD):
     Returns:
         `(tokens, scores)`: int32 `(B, L)` without the start symbol, the end symbol kept, `pad` after it; and float32
         `(B,)`. A sequence that does not end within L tokens has no end symbol. A sequence whose logits are no
-        distribution at one of its steps (with NaN or +inf among them, or nothing but -inf) is padding with the score NaN.
+        distribution at one of its steps (NaN or +inf among them, or all of them -inf) is padding with the score NaN.
 
     Raises:
-        ValueError: If `start` is not `(B,)`, `max_length` is negative, `end` or `pad` are no integers, an id is outside the
-            vocabulary of the logits, or `step` returns a wrong shape or structure.
+        ValueError: If `start` is not `(B,)`, `max_length` is negative, `end` or `pad` are not integers, an id is
+            outside the vocabulary of the logits, or `step` returns a wrong shape or structure.
         TypeError: If `start` or `max_length` are not integers, or `step` does not return a pair.
 
     Example:

@@ -15,7 +15,7 @@ from keras_attention.ops.known_values import may_hold_integers
 from keras_attention.ops.softmax import LOWEST, mask_scores
 from keras_attention.tokens import END, PAD
 
-COLDEST = 1e-30  # a temperature in float32; what is much smaller is zero there
+COLDEST = 1e-30  # a temperature in float32; much smaller ones are zero there
 
 
 def apply_temperature(log_probabilities, temperature):
@@ -79,7 +79,7 @@ def sample(step, state, start, max_length, seed, temperature=1.0, top_k=None, to
         top_p           the nucleus stays: the smallest set of most probable tokens whose mass reaches top_p
         min_p           tokens with q >= min_p · max q stay
 
-    Tokens as probable as the last one that stays do so, too: more than `top_k` tokens may be left where several are
+    Tokens as probable as the last token that stays also stay: more than `top_k` tokens may be left where several are
     equally probable. The most probable token always stays. The score is that of the model, before all of this.
 
     The number behind a token is a function of the seed, its row and its position alone. So the same seed gives the same
@@ -192,7 +192,7 @@ class Sample:
 
 
 def check_options(temperature, top_k, top_p, min_p):
-    """Raises unless every option is in its range; `None` is none, except for the temperature."""
+    """Raises unless every option is in its range; `None`, except for the temperature, switches it off."""
     check_number("temperature", temperature, "a number above 0 and finite", lambda value: value > 0)
     if top_k is not None:
         check_positive_integer("top_k", top_k)
@@ -203,7 +203,7 @@ def check_options(temperature, top_k, top_p, min_p):
 
 
 def seed_words(seed):
-    """The two int32 words of an integer or of an integer tensor `(2,)`; what exceeds 32 bits is cut off."""
+    """The two int32 words of an integer or of an integer tensor `(2,)`; bits beyond 32 are cut off."""
     if isinstance(seed, numbers.Integral):
         seed = np.array([int(seed) % 2**32, 0], "uint32")
     if tuple(getattr(seed, "shape", ())) != (2,) or not may_hold_integers(seed):

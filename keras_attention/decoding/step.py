@@ -1,4 +1,4 @@
-"""What every search shares: checks of its length and state, and one checked call of the step function."""
+"""Shared by the searches: checks of the length and the state, and one checked call of the step function."""
 
 import keras
 from keras import ops
@@ -21,7 +21,7 @@ def check_max_length(max_length):
 
 
 def check_batch_first(state, start):
-    """Raises unless every tensor of `state` that is no scalar has a row for each sequence."""
+    """Raises unless every tensor of `state`, scalars aside, has a row for each sequence."""
     for leaf in keras.tree.flatten(state):
         if len(leaf.shape) > 0 and sizes_differ(leaf.shape[0], start.shape[0]):
             raise ValueError(

@@ -1,4 +1,4 @@
-"""The ids that a search knows: where sequences start, which ids end them, and what fills the result after the end."""
+"""The ids that a search knows: where sequences start, which ids end them, and which id fills the result after the end."""
 
 import dataclasses
 import functools
@@ -18,7 +18,7 @@ class Symbols:
 
     Attributes:
         end: Tuple of integers, the ids that end a sequence.
-        pad: Integer, what fills the result after the end: an id, or a negative number, which is none.
+        pad: Integer that fills the result after the end: an id, or a negative number, which is not an id.
         known_start: The start symbols as a NumPy array, or `None` while a graph is built.
     """
 
@@ -42,7 +42,7 @@ class Symbols:
         return mask_scores(log_probabilities, ops.arange(ops.shape(log_probabilities)[-1]) != self.pad)
 
     def check_vocabulary(self, size):
-        """Raises for a symbol that is no id of a vocabulary of `size` ids; an unknown size (`None`) is no error."""
+        """Raises for a symbol outside a vocabulary of `size` ids; an unknown size (`None`) passes."""
         if size is None:
             return
         start = () if self.known_start is None else self.known_start

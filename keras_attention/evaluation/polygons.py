@@ -41,7 +41,7 @@ def same_polygon(indices, reference):
 
 
 def is_simple_polygon(points, indices):
-    """Whether the sides of a polygon touch each other nowhere but at the corners they share.
+    """Whether the sides of a polygon touch each other only at the corners that they share.
 
     Fewer than three corners, two corners at one place and corners on one line are not a simple polygon. Corners
     on a side that is straight are allowed. It is decided by Shapely.
@@ -77,7 +77,7 @@ def area_coverage(points, indices, reference):
 
     `coverage = area of the polygon / area of the hull`
 
-    Whatever is drawn through points lies within their hull, so that only its size matters.
+    A polygon through some of the points lies within their hull, so that only its size matters.
 
     Args:
         points: Numbers `(n, 2)`.
@@ -85,8 +85,8 @@ def area_coverage(points, indices, reference):
         reference: Integers `(m,)`, the hull.
 
     Returns:
-        Python float in [0, 1]; nan, which is no area, where the answer is not a simple polygon or the hull has none
-        because its points lie on one line.
+        Python float in [0, 1]; nan where the answer is not a simple polygon, or where the hull has no area because its
+        points lie on one line.
 
     Raises:
         ImportError: If Shapely is not installed.
@@ -127,13 +127,13 @@ def evaluate_hulls(examples, answers):
         - `"accuracy"`: share of answers that are the hull, as `same_polygon` says.
         - `"area_coverage"`: mean of `area_coverage` over the simple polygons, nan if there is none. The paper prints
           FAIL in its place when more than 1 % of the answers are not simple.
-        - `"simple"`: share of answers that are simple polygons. Of one or two points there is none, even where the
+        - `"simple"`: share of answers that are simple polygons. One or two points make no polygon, even where the
           answer is right.
 
     Raises:
         ImportError: If Shapely is not installed.
         TypeError: If indices are not integers.
-        ValueError: If there is no example, not one answer for each, or an index is not a position of a point.
+        ValueError: If there is no example, the number of answers differs, or an index is not a position of a point.
 
     Example:
         >>> square = [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]

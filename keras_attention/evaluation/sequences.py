@@ -26,7 +26,7 @@ def evaluate_sequences(examples, answers):
 
     Raises:
         TypeError: If indices are not integers.
-        ValueError: If there is no example, not one answer for each, or an index is not a position of a point.
+        ValueError: If there is no example, the number of answers differs, or an index is not a position of a point.
 
     Example:
         >>> examples = [{"points": [[0.7], [0.2]], "indices": [2, 1]}, {"points": [[0.5]], "indices": [1]}]
@@ -58,7 +58,7 @@ def share(results):
 
 
 def mean(numbers):
-    """The mean of those that are numbers: `[0.25, nan, 0.75]`  ->  0.5, and nan where there is none."""
+    """The mean without nan: `[0.25, nan, 0.75]`  ->  0.5; nan where no number is left."""
     numbers = np.asarray(numbers, "float64")
     numbers = numbers[~np.isnan(numbers)]
     return float(numbers.mean()) if numbers.size else float("nan")

@@ -34,7 +34,7 @@ def tour_length(points, indices):
     """
     points, indices = checked_tours(points, indices)
     is_visited = np.cumsum(indices == 0, axis=-1) == 0
-    # After the end a tour stays where it began: the way back is its last step, and what follows has no length.
+    # After the end a tour stays where it began: the way back is its last step, and the steps after it have no length.
     stops = np.where(is_visited, indices, indices[..., :1])  # (..., L)
     visited = np.take_along_axis(points, np.maximum(stops - 1, 0)[..., None], axis=-2)  # (..., L, F)
     steps = np.roll(visited, -1, axis=-2) - visited
@@ -85,7 +85,7 @@ def evaluate_tours(examples, answers):
 
     Raises:
         TypeError: If indices are not integers.
-        ValueError: If there is no example, not one answer for each, or an index is not a position of a point.
+        ValueError: If there is no example, the number of answers differs, or an index is not a position of a point.
 
     Example:
         >>> line = [[0.0], [1.0], [2.0], [3.0], [4.0]]

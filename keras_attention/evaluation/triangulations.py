@@ -84,7 +84,7 @@ def evaluate_triangulations(examples, answers):
 
     Raises:
         TypeError: If indices are not integers.
-        ValueError: If there is no example, not one answer for each, or an index is not a position of a point.
+        ValueError: If there is no example, the number of answers differs, or an index is not a position of a point.
 
     Example:
         >>> square = [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]
@@ -103,7 +103,7 @@ def evaluate_triangulations(examples, answers):
 
 
 def triangles(corners):
-    """`[3, 1, 2, 4, 2, 3, 1]`  ->  `[(1, 2, 3), (2, 3, 4)]`; what is left of an unfinished one is dropped"""
+    """`[3, 1, 2, 4, 2, 3, 1]`  ->  `[(1, 2, 3), (2, 3, 4)]`; an unfinished triangle is dropped"""
     return [tuple(sorted(corners[start : start + 3])) for start in range(0, len(corners) - 2, 3)]
 
 

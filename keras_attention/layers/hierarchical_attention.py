@@ -94,7 +94,7 @@ class HierarchicalAttention(keras.layers.Layer):
         self.supports_masking = True
         self.levels = check_levels(levels)
         encoders = by_level("encoders", encoders, self.levels)
-        self.encoders = {level: get_encoder(level, encoder) for level, encoder in encoders.items()}
+        self.encoders = {level: encoder_of_level(level, encoder) for level, encoder in encoders.items()}
         check_different(self.encoders)
         self.units = None if units is None else check_positive_integer("units", units)
         self.score = None if score is None else scores.get(score)
@@ -201,7 +201,7 @@ def with_some_dropped(mask, rate, seed):
     return ops.logical_and(mask, kept)
 
 
-def get_encoder(level, encoder):
+def encoder_of_level(level, encoder):
     """The layer that `encoder` is, or the layer of its config; `None` stays."""
     if isinstance(encoder, dict):
         encoder = from_config(encoder)

@@ -38,13 +38,13 @@ def policy_with_parts(policy, layer, key=re.escape):
 
 
 def with_policy(config, policy, layer, key=re.escape):
-    """The config of `layer`, made with `policy`, with a dtype that also speaks of the layers inside."""
+    """The config of `layer`, made with `policy`, with a dtype that also names the policies of the layers inside."""
     changed = policy_with_parts(policy, layer, key)
     return config if changed is policy else {**config, "dtype": keras.dtype_policies.serialize(changed)}
 
 
 def with_policies_of_parts(config, layer):
-    """The config of a layer, with a dtype that also speaks of the layers inside wherever the layer is put."""
+    """The config of a layer, with a dtype that also names the policies of the layers inside wherever the layer is put."""
 
     def key(path):
         # A wrapper such as `Sequential` stands before the path of what it built, but not of what it read from a file.
@@ -55,10 +55,10 @@ def with_policies_of_parts(config, layer):
 
 
 def policy_at(policy, path, default=None):
-    """The policy of the layer at `path` inside of what was made with `policy`.
+    """The policy of the layer at `path` inside of a layer or model made with `policy`.
 
-    A layer without others inside is given this one: what has a map and is quantized, Keras cannot save. With a `default`
-    it has this whatever its surroundings have, quantized where a map says so.
+    A layer without others inside is given this policy: Keras cannot save a quantized layer that has a map. With a
+    `default` it has that instead, quantized where a map says so.
     """
     found = policy[path] if isinstance(policy, DTypePolicyMap) and path else default_policy(policy)
     if default is None:
@@ -69,7 +69,7 @@ def policy_at(policy, path, default=None):
 
 
 def default_policy(policy):
-    """The policy of what a map doesn't name; one that is no map stays."""
+    """The policy of the layers that a map doesn't name; a policy that is not a map stays."""
     return policy.default_policy if isinstance(policy, DTypePolicyMap) else policy
 
 

@@ -1,4 +1,4 @@
-"""What Keras leaves out of the files of a model, and what its tools for whole models cannot do with ours."""
+"""Seeds in the files of models, where Keras leaves them out, and errors for tools of Keras that cannot handle our models."""
 
 import inspect
 
@@ -44,7 +44,7 @@ def seed_states(model):
 
 
 def save_seeds(model, store):
-    """Puts the states of a model's seed generators into its `store`: training continued draws what it would have drawn."""
+    """Puts the states of a model's seed generators into its `store`: a continued training draws the same numbers."""
     states = seed_states(model)
     if states:
         store[SEEDS] = np.stack([keras.ops.convert_to_numpy(state) for state in states])
@@ -66,7 +66,7 @@ def load_seeds(model, store):
 
 
 def made_of_arguments(model_class):
-    """A model that makes its graph of its arguments, and says so when it is handed a graph.
+    """A model that makes its graph from its arguments, and raises where it is handed a graph.
 
     `keras.models.clone_model` hands the copy of a graph to a class whose constructor takes anything, `(*args, **kwargs)`;
     of any other class the copy would be a bare functional model, without its methods. Readers of the signature see the

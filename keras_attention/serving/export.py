@@ -24,7 +24,7 @@ def export(
 ):
     """Write `model` as the next version of a SavedModel: `path/1`, `path/2`, ...
 
-    The model says what it can serve:
+    The model describes what it serves:
 
         model.serving_signatures(max_length=64, sampler="greedy")
             -> {name: (function, {argument: keras.KerasTensor}, checks)}
@@ -52,11 +52,11 @@ def export(
     and scores `(B, n)`, the best first. The scores of an answer are those of the sampler: log-probabilities from greedy
     search and sampling, normalised by the length from beam search.
 
-    Every signature returns `error` (B,) beside this: strings, empty where all is well. A bad row (an id outside the
+    Every signature also returns `error` (B,): strings, empty where all is well. A bad row (an id outside the
     vocabulary, a point that is not finite, an impossible length, a row beyond a limit) and a row for which a diverged model
-    finds no number have the reason there, and an answer of nothing: floats are NaN, ids 0 and texts empty. The other rows of
-    the request are answered as ever. Wrong names, ranks and types, and unequal numbers of sources and targets, are an error
-    of the whole request.
+    finds no number have the reason there, and empty values as answer: floats are NaN, ids 0 and texts empty. The other
+    rows of the request are answered as usual. Wrong names, ranks and types, and unequal numbers of sources and targets,
+    are an error of the whole request.
 
     The version is prepared in a hidden folder inside `path` and moved to its place when it is whole, so a server that
     watches `path` never sees half of it. It loads with `tf.saved_model.load` and in TF Serving, where neither Keras nor
@@ -64,9 +64,9 @@ def export(
     program gets them by `import tensorflow_text`, which wants Keras to be installed.
 
     Attention's memory grows with the square of the longest row of a batch, and learned positions end somewhere: limits
-    protect a server from rows that are too long, 256 ids or points where nothing else is said. An answer stops after
-    `max_length` ids, also when it has not reached the end symbol. An empty text is a row of padding, and a batch of nothing
-    but empty texts has the length S = 0.
+    protect a server from rows that are too long, 256 ids or points by default. An answer stops after
+    `max_length` ids, also when it has not reached the end symbol. An empty text is a row of padding, and a batch of
+    empty texts alone has the length S = 0.
 
     Args:
         model: Keras model with the method `serving_signatures`, built. Keras must run on TensorFlow.
@@ -175,10 +175,10 @@ def tensor_specs(inputs):
 
 
 def own_signatures(model, **options):
-    """What the model says it can serve."""
+    """The signatures of the model."""
     if not hasattr(model, "serving_signatures"):
         raise TypeError(
-            "`model` must say what it can serve in `serving_signatures(max_length=64, sampler=...)`. Received an object of "
+            "`model` must describe its signatures in `serving_signatures(max_length=64, sampler=...)`. Received an object of "
             f"type {type(model).__name__} without that method. Add it, or write the model's call with "
             "`model.export(path)`."
         )

@@ -1,4 +1,4 @@
-"""A classifier of documents as a SavedModel that reads raw text and shows what it attended to."""
+"""A classifier of documents as a SavedModel that reads raw text and returns its attention weights."""
 
 import functools
 import math
@@ -29,9 +29,9 @@ def export_classifier(model, path, tokenizer, class_names=None, version=None, wa
 
     and `error` (B,) with both, as `export` says: strings, empty where all is well. A document for which a diverged model finds
     no number has the label -1 and the class name "". `tokens` are the words as the tokeniser cuts them, those that are
-    not in the vocabulary too, and "" at padding, where the weights are 0: one answer is all that it takes to colour a
-    document, as `visualization.plot_document` does. An empty text is a row of padding, and a batch of nothing but empty
-    texts has L = W = 0.
+    not in the vocabulary too, and "" at padding, where the weights are 0: one answer is enough to colour a document, as
+    `visualization.plot_document` does. An empty text is a row of padding, and a batch of empty texts alone has
+    L = W = 0.
 
     The version is prepared and loaded as `export` says.
 
@@ -125,7 +125,7 @@ def check_class_names(class_names):
     are_names = not isinstance(class_names, str) and all(isinstance(name, str) for name in class_names)
     if not are_names or len(set(class_names)) < len(class_names):
         raise ValueError(
-            f"`class_names` must be different strings, one for each class. Received: {class_names!r}. Pass such as "
+            f"`class_names` must be different strings, one for each class. Received: {class_names!r}. Pass for example "
             '`["negative", "positive"]`.'
         )
 

@@ -24,7 +24,7 @@ def rest_response(response):
     `{"outputs": {"text": ["2015-03-03"], "scores": [-0.01]}}  ->  {"text": ["2015-03-03"], "scores": [-0.01]}`
 
     The reasons why rows have no answer are among the outputs, in `error`; the scores of these rows are NaN. A signature with
-    one output only is answered by TF Serving without the output's name; so is it here.
+    one output only is answered by TF Serving, and here, without the output's name.
 
     Raises:
         ValueError: The server answered with an error, or the answer has no `outputs`.

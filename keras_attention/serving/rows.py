@@ -5,16 +5,16 @@ import math
 
 import tensorflow as tf
 
-LONGEST_SOURCE = 256  # ids or points that an export reads of a row where it is not told otherwise
+LONGEST_SOURCE = 256  # ids or points that an export reads of a row by default
 LONGEST_LEVELS = (128, 128, 16)  # words of a sentence, sentences, paragraphs
-CHARACTERS_OF_AN_ID = 32  # no token is that long; what is further behind is not even tokenised
+CHARACTERS_OF_AN_ID = 32  # no token is that long; text behind these is not even tokenised
 LONGEST_DOCUMENT = 2**17  # characters of a document, where the tokeniser leaves a level without a limit
 
 DIVERGED = "The model's answer is not a number (NaN): its training has diverged. Serve an earlier version."
 
 
 def answer_rows(function, checks=(), limits=None):
-    """`function` as one that answers good rows as if they were alone, and bad ones by nothing and their reason.
+    """`function`, so that good rows are answered as if they were alone, and bad rows by empty values and the reason.
 
     A bad row is one for which a check holds or which goes beyond a limit. It is replaced by a row of zeros (padding, no
     points, the empty string) before the call. In the answer its floats are NaN, its integers 0 and its strings empty. So are
@@ -100,7 +100,7 @@ def is_longer(name, axis, limit, /, **inputs):
 
 
 def lengths(inputs, name, axis):
-    """How long the rows of an argument are along an axis, up to what is not padding: `[[7, 0, 5, 0]]` -> `[3]`
+    """Lengths of the rows of an argument along an axis, up to the last entry that is not padding: `[[7, 0, 5, 0]]` -> `[3]`
 
     Points are as many as `lengths` says.
     """
@@ -129,7 +129,7 @@ def any_nan(outputs, like):
 
 
 def blank(tensor, is_bad, number=0):
-    """Nothing in the rows that are bad: `number` as a float, 0 as an integer, the empty string."""
+    """Empty values in the rows that are bad: `number` as a float, 0 as an integer, the empty string."""
     if tensor.shape.rank == 0:
         return tensor
     nothing = tf.cast(number, tensor.dtype) if tensor.dtype.is_floating else tf.zeros_like(tensor)

@@ -42,8 +42,8 @@ def new_version(path, version=None):
 
     `move()` returns the place: `path/version`, or where `version` is `None` the next free number at that moment, so that
     two exports at once take two numbers. The folder lies in a hidden one inside `path`, so the move is one step of the file
-    system. After an error neither the hidden folder nor `path`, if it was made for this, is left. What a killed export has
-    left there is cleared first.
+    system. After an error neither the hidden folder nor `path`, if it was made for this, is left. The folders of killed
+    exports are removed first.
     """
     path = os.path.abspath(path)
     free_version(path, version)  # raises before any work is done
@@ -99,14 +99,14 @@ def clear_left_folders(path):
             try:
                 with locked(folder, wait=False):
                     shutil.rmtree(folder)
-            # An export that is at work, one that has just removed it, one of another user, or a file of whoever.
+            # Another export is at work there or has just removed it, it is of another user, or it is no folder.
             except (BlockingIOError, FileNotFoundError, PermissionError, NotADirectoryError):
                 continue
 
 
 @contextlib.contextmanager
 def locked(folder, wait=True):
-    """The lock of a folder, which its process loses when it ends in whatever way. `BlockingIOError` if it is taken."""
+    """The lock of a folder, which its process loses when it ends, however it ends. `BlockingIOError` if it is taken."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -65,6 +65,6 @@ def checked_inputs(signature, inputs):
     except (TypeError, ValueError, tf.errors.OpError) as error:
         raise ValueError(f"{rule} TensorFlow says: {error}") from error
     reasons = [reason.decode() for reason in outputs["error"].numpy() if reason] if "error" in outputs else []
-    if reasons:  # such a row is answered without its work
+    if reasons:  # a bad row is answered without running the model
         raise ValueError(f"{rule} It has a bad row: {reasons[0]}")
     return tensors

@@ -1,4 +1,4 @@
-"""Plots of what a model attends to, points at and looks at; each returns a Matplotlib figure."""
+"""Plots of attention weights, of answers of pointer networks and of glimpses; each returns a Matplotlib figure."""
 
 from keras_attention.visualization.documents import plot_document
 from keras_attention.visualization.glimpses import plot_glimpses, plot_glimpses_grid

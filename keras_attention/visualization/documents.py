@@ -1,4 +1,4 @@
-"""Documents coloured by what a hierarchical model attends to.
+"""Documents coloured by the attention weights of a hierarchical model.
 
 Letters in shapes: L sentences (lines), W words of a sentence.
 """
@@ -8,32 +8,32 @@ from matplotlib.patches import Rectangle
 
 from keras_attention.visualization.figures import new_figure
 from keras_attention.visualization.labels import drawable, token_label
+from keras_attention.visualization.weights import check_weights
 
 WORD, SENTENCE = "#E69F00", "#0072B2"  # orange and blue: different to every kind of eye
 MARGIN = 0.15  # inches, around everything
 BAR = 0.18  # width of the square that shows the weight of a sentence
 SPACE = 0.07  # between two words
 FONT_SIZE = 9
-ROUNDING = 1e-3  # weights of half precision may exceed 1 by so much
 
 
 def plot_document(tokens, word_weights, sentence_weights, title=None, max_sentences=20, width=8.0):
-    """A document, each word on orange that is the stronger the more it is attended to, each sentence beside a blue bar.
+    """A document with its words on orange and a blue bar beside each sentence, both the stronger the larger the weight.
 
         color of a word = √sentence_weights[l] · word_weights[l, w], the largest of the document being full
         color of a bar  = sentence_weights[l], likewise
 
-    as Yang et al. draw it, so that words stand out which matter in a sentence that matters.
+    as Yang et al. draw it, so that the important words of important sentences stand out.
 
     Args:
         tokens: Words as strings or bytes, `(L, W)` with `""` at padding as a served model returns them, or a list of
-            sentences of any lengths. Of documents with paragraphs `(P, L, W)` pass `(P·L, W)`, and as weights of the
-            sentences those of their paragraphs times their own.
+            sentences of any lengths. Of documents with paragraphs, `(P, L, W)`, pass `(P·L, W)`, and as weight of a
+            sentence its own times that of its paragraph.
         word_weights: Tensor or array of numbers from 0 to 1, `(L, W)` or larger: the rest belongs to padding.
         sentence_weights: Tensor or array of numbers from 0 to 1, `(L,)` or larger.
         title: String, such as the predicted and the true class.
-        max_sentences: Integer or None. Of a longer document those sentences are shown which are attended to most, in
-            their order, and "…" where others have been left out.
+        max_sentences: Integer or None. Of a longer document the sentences with the largest weights are shown, in their
+            order, and "…" where others are left out.
         width: Float, inches. The height follows from the text.
 
     Returns:
@@ -156,9 +156,5 @@ def checked_weights(argument, weights, shape):
             "the tokens and the weights of one document."
         )
     weights = weights[tuple(map(slice, shape))]
-    if weights.size and not -ROUNDING <= weights.min() <= weights.max() <= 1.0 + ROUNDING:
-        raise ValueError(
-            f"`{argument}` must be numbers from 0 to 1. Received weights from {weights.min():.4g} to "
-            f"{weights.max():.4g}. Pass what comes after the softmax, not the scores."
-        )
+    check_weights(argument, weights)
     return np.clip(weights, 0.0, 1.0)

@@ -25,7 +25,7 @@ def plot_glimpses(image, locations, size, num_scales=1, scale_factor=2, title=No
         locations: Tensor or array `(T, 2)` of (y, x), from -1 to 1 within the image: one row of what
             `model.glimpses(images)["locations"]` holds.
         size, num_scales, scale_factor: Integers, as in `layers.GlimpseSensor`.
-        title: String, such as what the model says.
+        title: String, such as the predicted class.
 
     Returns:
         `matplotlib.figure.Figure`; `figure.savefig("path.png")` writes it, `figure.axes[0]` gives access to it.
@@ -53,7 +53,7 @@ def plot_glimpses_grid(images, locations, size, num_scales=1, scale_factor=2, ti
         `matplotlib.figure.Figure`.
 
     Raises:
-        ValueError: As `plot_glimpses`; if there is no image, or not one path and title for each.
+        ValueError: As `plot_glimpses`; if there is no image, or the numbers of paths and titles differ.
 
     Example:
         >>> plot_glimpses_grid(np.ones((2, 28, 28)), np.zeros((2, 6, 2)), size=8).savefig("paths.png")

@@ -9,13 +9,13 @@ import keras
 
 from keras_attention.visualization.figures import new_figure
 from keras_attention.visualization.labels import drawable, token_label
+from keras_attention.visualization.weights import check_weights
 
 LARGEST = 24.0  # inches, of all cells together
 CELL = 0.25  # inches
 LABEL = 0.14  # inches that a label needs across its line
 LETTER = 0.075  # inches along it, for each letter
 COLUMNS = 4  # of a grid of heads
-ROUNDING = 1e-3  # how far a weight may be outside [0, 1]; half precision rounds
 
 
 def plot_attention(weights, query_tokens=None, key_tokens=None, title=None, vmax=1.0):
@@ -154,10 +154,5 @@ def checked_weights(weights):
     weights = keras.ops.convert_to_numpy(keras.ops.convert_to_tensor(weights, "float32"))
     if weights.size == 0:
         raise ValueError(f"`weights` must have a query and a key at least. Received weights of shape {weights.shape}.")
-    smallest, largest = weights.min(), weights.max()
-    if not -ROUNDING <= smallest <= largest <= 1.0 + ROUNDING:
-        raise ValueError(
-            f"`weights` must be numbers from 0 to 1. Received weights from {smallest:.4g} to {largest:.4g}. "
-            "Pass what comes after the softmax, not the scores."
-        )
+    check_weights("weights", weights)
     return weights

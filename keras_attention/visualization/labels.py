@@ -1,4 +1,4 @@
-"""Tokens as labels that can be read: what is invisible is made visible, and every character finds a font."""
+"""Tokens as readable labels: invisible characters get a sign, and every character finds a font."""
 
 import contextlib
 
@@ -50,7 +50,7 @@ def fonts_for(characters):
 
 
 def covered(characters, font_file):
-    """Those of the characters that the font can draw; none if it is a font of bitmaps, or can't be read."""
+    """The characters that the font can draw; the empty set for a font of bitmaps, or one that can't be read."""
     with contextlib.suppress(RuntimeError, OSError):
         font = font_manager.get_font(font_file)
         if font.scalable:

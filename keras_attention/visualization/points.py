@@ -29,7 +29,7 @@ def plot_polygon(points, indices, reference=None, title=None):
     Args:
         points: Tensor or array `(n, 2)` of finite numbers, without padding.
         indices: Integers `(L,)`, an answer as `model.generate` returns it: they count from 1, and it ends before the
-            first 0. Of one index nothing but the point can be seen.
+            first 0. Of one index only the point can be seen.
         reference: Integers `(m,)` or None, the right answer.
         title: String, such as the length of a tour.
 
@@ -61,7 +61,7 @@ def plot_polygons(examples, answers, titles=None):
         `matplotlib.figure.Figure`.
 
     Raises:
-        TypeError, ValueError: As `plot_polygon`; if there is no example, or not one answer and title for each.
+        TypeError, ValueError: As `plot_polygon`; if there is no example, or the numbers of answers and titles differ.
 
     Example:
         >>> examples = [{"points": [[0, 0], [1, 0], [1, 1]], "indices": [1, 2, 3]}] * 2

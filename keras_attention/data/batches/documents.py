@@ -35,8 +35,8 @@ def training_document_batches(texts, labels, tokenizer, batch_size=32, seed=None
         of sentences and paragraphs.
 
     Raises:
-        TypeError: The texts are no strings, the labels no numbers, or the tokeniser lacks the methods of one.
-        ValueError: There is no text, not one label for each, or a size is not a positive integer.
+        TypeError: The texts are not strings, the labels are not numbers, or the tokeniser lacks a method.
+        ValueError: There is no text, the number of labels differs, or a size is not a positive integer.
     """
     check_epoch(epoch)
     ids, labels = read_documents(texts, labels, tokenizer, batch_size)

@@ -54,8 +54,8 @@ def training_batches(
         Pairs with an empty side are left out.
 
     Raises:
-        TypeError: `pairs` is neither a data set nor an iterable of two strings, or a tokeniser lacks the methods of one.
-        ValueError: A size or a length is not a positive integer, the pairs never end, or none is left.
+        TypeError: `pairs` is neither a data set nor an iterable of two strings, or a tokeniser lacks a method.
+        ValueError: A size or a length is not a positive integer, the pairs never end, or no pair is left.
     """
     check_epoch(epoch)
     source, target = read_tokens(

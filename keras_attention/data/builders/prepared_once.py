@@ -9,7 +9,7 @@ class PreparedOnce(tfds.core.GeneratorBasedBuilder, skip_registration=True):
     """Base of the data sets of this package.
 
     Processes that find a folder without the data each prepare it beside its place and then move it there, as TensorFlow
-    Datasets does it. The first to be ready wins; here the others drop what they made and read that.
+    Datasets does it. The first to finish wins; the others drop their own work and read its data.
     """
 
     def __repr__(self):

@@ -68,7 +68,7 @@ def load_documents(path, encoding="utf-8"):
                 f"{path} is packed in a way that Python cannot read ({error}). Pack it as usual."
             ) from error
     if not path.is_dir():
-        raise FileNotFoundError(f"There is no folder {path}. Pass one of class folders, or a zip file of them.")
+        raise FileNotFoundError(f"There is no folder {path}. Pass a folder of class folders, or a zip file of them.")
     return read_class_folders(path, path, encoding)
 
 

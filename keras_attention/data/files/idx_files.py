@@ -26,8 +26,8 @@ def read_idx(path):
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It is no IDX file, has fewer or more numbers than its header says, or is a gzip file that is
-            damaged or made to fill the memory.
+        ValueError: The file is not in the format IDX, has fewer or more numbers than its header says, or is a gzip file
+            that is damaged or made to fill the memory.
 
     References:
         LeCun, Cortes and Burges, "The MNIST database of handwritten digits", section "File formats".
@@ -37,8 +37,8 @@ def read_idx(path):
         head = file.read(4)
         if len(head) < 4 or head[:2] != b"\0\0" or head[2] not in TYPES or head[3] > LARGEST_RANK:
             raise ValueError(
-                f"{path} is no IDX file: it must begin with two zeros, a type of {', '.join(map(hex, TYPES))}, and the number "
-                f"of axes. Received the bytes {head.hex(' ') or 'of an empty file'}. Pass a file such as "
+                f"{path} is not an IDX file: it must begin with two zeros, a type of {', '.join(map(hex, TYPES))}, and the "
+                f"number of axes. Received the bytes {head.hex(' ') or 'of an empty file'}. Pass a file such as "
                 "train-images-idx3-ubyte.gz."
             )
         dtype, lengths = np.dtype(TYPES[head[2]]), file.read(4 * head[3])

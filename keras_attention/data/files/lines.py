@@ -32,7 +32,7 @@ def read_lines(path):
         Strings without line end.
 
     Raises:
-        ValueError: The file is not UTF-8 or a damaged gzip file, or a line or what it decompresses to is longer than a
+        ValueError: The file is not UTF-8 or a damaged gzip file, or a line or the decompressed file is longer than a
             text would be; the message has the file and the line.
     """
     number, size = 0, 0
@@ -93,7 +93,7 @@ def opened(path):
 
 @contextlib.contextmanager
 def whole_gzip(path, where=lambda: ""):
-    """Says of which file it is where gzip cannot go on."""
+    """Names the file where gzip cannot go on."""
     try:
         yield
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
@@ -105,5 +105,5 @@ def check_growth(path, size):
     if size > ALWAYS_ALLOWED and path.suffix in (".gz", ".zip") and size > LARGEST_GROWTH * path.stat().st_size:
         raise ValueError(
             f"{path} must not grow to more than {LARGEST_GROWTH} times its {path.stat().st_size} bytes. Received {size} "
-            "bytes or more. If they are meant, decompress it and pass what it holds."
+            "bytes or more. If they are meant, decompress the file and pass that."
         )

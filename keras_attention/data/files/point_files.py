@@ -76,7 +76,7 @@ def write_points(path, examples, closed=True):
 
 
 def compressed(file, is_gzip):
-    """The open file itself, or one that compresses into it, always to the same bytes."""
+    """The open file itself, or a file that compresses into it, always to the same bytes."""
     return gzip.GzipFile("", "wb", 6, file, mtime=0) if is_gzip else contextlib.nullcontext(file)
 
 
@@ -102,7 +102,7 @@ def parse_points(fields, width):
     try:
         coordinates = np.array(list(map(float, fields)))
     except ValueError as error:
-        raise ValueError(f"a coordinate must be a number; {shortened(str(error))}. Write it such as 0.25.") from error
+        raise ValueError(f"a coordinate must be a number; {shortened(str(error))}. Write for example 0.25.") from error
     return float32_points(coordinates.reshape(-1, width))
 
 
@@ -111,7 +111,7 @@ def parse_indices(fields, number_of_points, closed):
     try:
         indices = list(map(int, fields))
     except ValueError as error:
-        raise ValueError(f"an index must be a whole number; {shortened(str(error))}. Write it such as 3.") from error
+        raise ValueError(f"an index must be a whole number; {shortened(str(error))}. Write for example 3.") from error
     if closed:
         if len(indices) < 2 or indices[0] != indices[-1]:
             raise ValueError(

@@ -25,7 +25,7 @@ class CharacterTokenizer(TableTokenizer):
         vocabulary_size: Integer, length of `vocabulary`.
 
     Raises:
-        ValueError: `characters` is empty, or an entry is not one character, is there twice, or is "�".
+        ValueError: `characters` is empty, or an entry is not one character, occurs twice, or is "�".
 
     Example:
         >>> tokenizer = CharacterTokenizer.train(["abba", "cab"])

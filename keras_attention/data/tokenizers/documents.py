@@ -29,24 +29,24 @@ class DocumentTokenizer(tf.Module):
 
     A sentence ends at a line break, and behind `.`, `!` and `?` that white space follows; quotation marks and brackets
     that close go with it, and characters without a form. The rule knows no abbreviations: "Mr. Smith" is cut after the
-    point. A paragraph ends at an empty line. What has no token is dropped, sentences as well as paragraphs; a document
-    may be empty.
+    point. A paragraph ends at an empty line. Sentences and paragraphs without a token are dropped; a document may be
+    empty.
 
     Args:
         tokenizer: `Tokenizer` of sentences, such as a `WordTokenizer`.
         levels: The levels of the model from below: "word", and after it "sentence", "paragraph" or both.
-        max_words, max_sentences, max_paragraphs: Integer or None, how many of them the first of the wider level may
-            have: the rest of a longer one is cut off. None is no limit.
-        sentence_end: Regular expression (RE2) of what ends a sentence; it stays with the sentence. Of texts with one
-            sentence a line pass `r"\\n"`.
+        max_words, max_sentences, max_paragraphs: Integer or None, the largest number of words in a sentence, of
+            sentences in a paragraph (or document), and of paragraphs. The rest is cut off. None for no limit.
+        sentence_end: Regular expression (RE2) of the end of a sentence; the match stays with the sentence. For texts
+            with one sentence in each line pass `r"\\n"`.
 
     Attributes:
         vocabulary_size: Integer, that of the tokeniser.
 
     Raises:
-        TypeError: `tokenizer` lacks the methods of one.
-        ValueError: Other levels or another order, a limit that is not a positive integer or is one of a level that is
-            not there, a regular expression that RE2 can't read.
+        TypeError: `tokenizer` lacks a method of `Tokenizer`.
+        ValueError: Unknown levels or another order, a limit that is not a positive integer or whose level is missing, a
+            regular expression that RE2 can't read.
 
     Example:
         >>> words = WordTokenizer(["good", "it", "like", "see", "."])
@@ -87,7 +87,7 @@ class DocumentTokenizer(tf.Module):
         return self._nested(texts, self.tokenizer.tokenize)
 
     def split(self, texts):
-        """The tokens that `tokenize` gives the ids of: the words of the text where the tokeniser can `split`."""
+        """The tokens behind the ids of `tokenize`: the words of the text where the tokeniser can `split`."""
         return self._nested(texts, getattr(self.tokenizer, "split", self._token_strings))
 
     def save(self, path):
@@ -157,7 +157,7 @@ def document_levels(levels):
     if names[:1] != ("word",) or names != tuple(level for level in LEVELS if level in names):
         raise ValueError(
             '`levels` must be "word", then "sentence", "paragraph" or both, in this order. '
-            f'Received levels={levels!r}. Pass such as ("word", "sentence").'
+            f'Received levels={levels!r}. Pass for example ("word", "sentence").'
         )
     return names
 
@@ -183,6 +183,6 @@ def check_pattern(pattern):
         ) from error
     if tf.strings.regex_full_match("", pattern):
         raise ValueError(
-            f"`sentence_end` must not match where there is nothing: every character would be a sentence. Received {pattern!r}. "
-            'Pass such as r"\n+".'
+            f"`sentence_end` must not match the empty string: every character would be a sentence. Received {pattern!r}. "
+            'Pass for example r"\n+".'
         )

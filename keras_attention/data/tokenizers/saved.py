@@ -27,7 +27,7 @@ def load_json(path, kind):
 
 @contextlib.contextmanager
 def written_by(path, kind):
-    """Says of which file it is where it holds no tokeniser."""
+    """Names the file where it holds no tokeniser."""
     try:
         yield
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

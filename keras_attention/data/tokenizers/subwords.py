@@ -96,7 +96,7 @@ class SubwordTokenizer(tf.Module):
 
         Raises:
             ImportError: The package sentencepiece is not installed.
-            TypeError: A text is no string, or `vocabulary_size` is no integer.
+            TypeError: A text is not a string, or `vocabulary_size` is not an integer.
             ValueError: There is no text, `vocabulary_size` is more or less than the texts allow, or an unknown
                 algorithm.
         """
@@ -138,7 +138,7 @@ class SubwordTokenizer(tf.Module):
                     **rule,
                 )
             except RuntimeError as error:
-                if failures:  # of the texts themselves; sentencepiece has made another error of it
+                if failures:  # errors of the texts themselves, which sentencepiece has replaced
                     raise failures[0] from None
                 raise ValueError(
                     "sentencepiece cannot learn these pieces. Received "
@@ -167,7 +167,7 @@ class SubwordTokenizer(tf.Module):
     def detokenize(self, ids):
         ids = as_ids(ids)
         texts = self._tokenizer.detokenize(tf.ragged.boolean_mask(ids, ~is_silent(ids)))
-        return tf.strings.regex_replace(texts, "^ ", "")  # the one that `tokenize` has put there
+        return tf.strings.regex_replace(texts, "^ ", "")  # the space that `tokenize` has put there
 
     def token_strings(self, ids):
         return tf.gather(self._tokens, ids)
@@ -197,8 +197,8 @@ class SubwordTokenizer(tf.Module):
 def loaded(model):
     """The tokeniser of tensorflow-text.
 
-    TensorFlow keeps what a SavedModel holds under the names of its nodes, for the whole process: two models under one name
-    would be one. So the name is made of the model's bytes.
+    TensorFlow keeps the resources of a SavedModel under the names of its nodes, for the whole process: two models of
+    one name would share them. So the name is made from the model's bytes.
     """
     name = f"sentencepiece_{hashlib.sha256(model).hexdigest()}"
     return tensorflow_text.SentencepieceTokenizer(model, out_type=tf.int32, name=name)
@@ -228,7 +228,7 @@ def remember(texts, failures):
 
 @contextlib.contextmanager
 def normalization_rule(normalize, lowercase):
-    """sentencepiece's options for these two, which it writes into the model: they need no code when text is read."""
+    """sentencepiece's options for both, which it writes into the model: reading text needs no code for them."""
     if normalize:
         yield {"normalization_rule_name": "nmt_nfkc_cf" if lowercase else "nmt_nfkc"}
     elif not lowercase:

@@ -1,4 +1,4 @@
-"""Tokenisers whose tokens stand in a table, and how such a table is taken from texts."""
+"""Tokenisers whose tokens stand in a table, and how the table is made from texts."""
 
 import tensorflow as tf
 
@@ -9,7 +9,7 @@ from keras_attention.tokens import UNKNOWN
 
 
 class TableTokenizer(tf.Module):
-    """What `CharacterTokenizer` and `WordTokenizer` share: tokens in a table, and a JSON file of them.
+    """Base of `CharacterTokenizer` and `WordTokenizer`: tokens in a table, and a JSON file of them.
 
     `spellings` has for each token the strings of a text that stand for it, by default the token alone.
 

@@ -10,7 +10,7 @@ SPECIAL_TOKENS = {PAD: "[PAD]", START: "[START]", END: "[END]", UNKNOWN: REPLACE
 
 @runtime_checkable
 class Tokenizer(Protocol):
-    """What the pipelines, the serving signatures and the metrics of this package ask of a tokeniser.
+    """The methods of a tokeniser that the pipelines, the serving signatures and the callbacks of this package call.
 
     It is a `tf.Module`, so that a SavedModel takes its tables along. Ids 0 to 3 are pad, start, end and unknown.
 

@@ -14,12 +14,12 @@ from keras_attention.data.tokenizers.tokenizer import SPECIAL_TOKENS
 # What belongs to the character before it (Unicode, UAX #29, rule WB4): marks, skin tones, and characters without a form but
 # the space without width. After a joiner also the next symbol does (WB3c).
 ATTACHED = r"(?:[\p{M}\x{1F3FB}-\x{1F3FF}]|[^\P{Cf}\x{200B}])"
-SELECTORS = r"\x{FE00}-\x{FE0F}\x{E0100}-\x{E01EF}"  # of variants; with nothing before them they are nothing
+SELECTORS = r"\x{FE00}-\x{FE0F}\x{E0100}-\x{E01EF}"  # of variants; without a character before them they have no form
 WORD = rf"(?:[\p{{L}}\p{{N}}]|[^\P{{M}}{SELECTORS}])(?:[\p{{L}}\p{{N}}]|{ATTACHED})*"
 APOSTROPHE = rf"['’]{ATTACHED}*"
 MARK = rf"[^\s\p{{Z}}\p{{C}}{SELECTORS}](?:{ATTACHED}*\x{{200D}}\p{{S}})*{ATTACHED}*"
 
-# A word, or one mark; or what stands between them: white space, control characters and characters without a form.
+# A word, or one mark; or the separators between them: white space, control characters and characters without a form.
 TOKEN_OR_SPACE = {
     1: r"([\p{L}\p{M}\p{N}]+(?:['’][\p{L}\p{M}\p{N}]+)*|[^\s\p{Z}\p{C}])|[\s\p{Z}\p{C}]+",
     2: rf"({WORD}(?:{APOSTROPHE}{WORD})*|{MARK})|[\s\p{{Z}}\p{{C}}{SELECTORS}]+",
@@ -31,10 +31,11 @@ class WordTokenizer(TableTokenizer):
 
     A word is a run of letters and digits of any script, with apostrophes between them (`don't`); every other character
     that can be seen is a token of its own: `"Well-kept: 3.5!"` has `well - kept : 3 . 5 !`. White space and control
-    characters part tokens and are lost. Characters without a form, such as the soft hyphen, the joiners of Persian, Sinhala
-    and emoji, and variation selectors, stay within the word or mark that they follow, as Unicode says (UAX #29). Words that
-    are not in the vocabulary become unknown, as do bytes that are not UTF-8. A letter with its accent is the same word as
-    one character and as two. A script that writes no spaces, such as Chinese or Thai, needs a `SubwordTokenizer`.
+    characters separate tokens and are lost. Characters without a form, such as the soft hyphen, the joiners of Persian,
+    Sinhala and emoji, and variation selectors, stay within the word or mark that they follow, as Unicode says (UAX
+    #29). Words that are not in the vocabulary become unknown, as do bytes that are not UTF-8. A letter with its accent
+    is the same word as one character and as two. A script that writes no spaces, such as Chinese or Thai, needs a
+    `SubwordTokenizer`.
 
     The work is done by operations of TensorFlow itself, so a server needs nothing else.
 
@@ -50,7 +51,7 @@ class WordTokenizer(TableTokenizer):
         vocabulary_size: Integer, length of `vocabulary`.
 
     Raises:
-        ValueError: `words` is empty, or an entry is there twice or is nothing that `split` can give, or unknown rules.
+        ValueError: `words` is empty, or an entry occurs twice or is not a token of `split`, or unknown rules.
 
     Example:
         >>> tokenizer = WordTokenizer.train(["It isn't bad.", "Not bad."])

@@ -56,7 +56,7 @@ def test_documents_are_taken_by_booleans_or_positions(folder):
 
 
 def test_missing_folder_raises(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"There is no folder .*none\. Pass one of class folders"):
+    with pytest.raises(FileNotFoundError, match=r"There is no folder .*none\. Pass a folder of class folders"):
         load_documents(tmp_path / "none")
     with pytest.raises(FileNotFoundError, match=r"none\.zip"):
         load_documents(tmp_path / "none.zip")

@@ -43,20 +43,20 @@ def test_an_array_without_numbers_is_read(tmp_path):
 @pytest.mark.parametrize(
     "content, message",
     [
-        (b"", "no IDX file: .* Received the bytes of an empty file"),
-        (b"\x89PNG", "no IDX file: .* Received the bytes 89 50 4e 47"),
-        (b"\0\0\x0a\1" + PAIR[4:], "no IDX file: .* Received the bytes 00 00 0a 01"),
+        (b"", "not an IDX file: .* Received the bytes of an empty file"),
+        (b"\x89PNG", "not an IDX file: .* Received the bytes 89 50 4e 47"),
+        (b"\0\0\x0a\1" + PAIR[4:], "not an IDX file: .* Received the bytes 00 00 0a 01"),
         (PAIR[:-1], r"must have 18 bytes for numbers of shape \(2, 3\), as its header says. Received 17 bytes"),
         (PAIR + b"\0", r"must have 18 bytes for numbers of shape \(2, 3\), as its header says. Received 19 bytes"),
         (b"\0\0\x08\2" + b"\xff" * 8 + b"1", r"must have 18446744065119617037 bytes .* Received 13 bytes"),
-        (b"\0\0\x08\xff" + PAIR[4:], "no IDX file: .* Received the bytes 00 00 08 ff"),
+        (b"\0\0\x08\xff" + PAIR[4:], "not an IDX file: .* Received the bytes 00 00 08 ff"),
         (PAIR[:9], "must have 13 bytes .* Received 9 bytes"),
     ],
 )
 def test_a_malformed_file_is_named(content, message, tmp_path):
     path = tmp_path / "digits"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=f"digits {'is ' if 'no IDX' in message else ''}{message}"):
+    with pytest.raises(ValueError, match=f"digits {'is ' if 'not an IDX' in message else ''}{message}"):
         read_idx(path)
 
 

@@ -191,7 +191,7 @@ def test_a_pattern_that_is_none_of_re2_raises(words, pattern):
 
 @pytest.mark.parametrize("pattern", ["", "x*"])
 def test_a_pattern_that_matches_nothing_at_all_raises(words, pattern):
-    with pytest.raises(ValueError, match=r"`sentence_end` must not match where there is nothing.* Received "):
+    with pytest.raises(ValueError, match=r"`sentence_end` must not match the empty string.* Received "):
         DocumentTokenizer(words, sentence_end=pattern)
 
 

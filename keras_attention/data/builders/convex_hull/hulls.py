@@ -18,9 +18,9 @@ def convex_hulls(points):
 
     `[[[0, 0], [1, 1], [0, 1], [1, 0], [0.4, 0.5]]]`  ->  `[array([1, 4, 2, 3])]`
 
-    Only corners are vertices: a point between two others on an edge is none, and of equal points the lowest index
-    stands for all. Points that are all on one line have their two ends as hull, equal points and a single one have one
-    vertex. As usual in this package the first vertex is not repeated at the end.
+    Only corners are vertices: a point between two others on an edge is not a vertex, and of equal points the lowest
+    index stands for all. Points that are all on one line have their two ends as hull, equal points and a single one
+    have one vertex. As usual in this package the first vertex is not repeated at the end.
 
     A turn is computed in float64, which is exact for coordinates in [0, 1) that are multiples of 2^-24, such as those
     of the data set. For others, points that are collinear to the last digit may count as a corner or not.

@@ -28,8 +28,9 @@ def find_files(folder, source, target):
         character that TensorFlow Datasets refuses in the name of a split (all but letters, digits, `_` and `-`) becomes `_`.
 
     Raises:
-        FileNotFoundError: There is no folder, it has no file of these languages, or one of a split only.
-        ValueError: A language code cannot be one, one side of a split is there twice, or a split is named `all`.
+        FileNotFoundError: There is no folder, it has no file of these languages, or a split has one side only.
+        ValueError: A language code has other characters than letters, digits, `_` and `-`, one side of a split is there
+        twice, or a split is named `all`.
     """
     check_languages(source, target)
     folder = pathlib.Path(folder).expanduser()
@@ -67,7 +68,7 @@ def joined_files(folder):
             split = re.sub(r"[^\w-]", "_", match[1])
             if split in found or split == "all":
                 raise ValueError(
-                    f"A split has one file of pairs, and none is named `all`. Received {path}. Rename it or move it away."
+                    f"A split has one file of pairs, and no split is named `all`. Received {path}. Rename it or move it away."
                 )
             found[split] = (path,)
     return found
@@ -128,6 +129,6 @@ def check_sides(folder, sides, source, target):
         if (split, other) not in sides:
             wanted = possible_names(split_in_name(path.name, language), other)
             raise FileNotFoundError(
-                f"Each file needs one of the other language. {path} has none: there is no {wanted}, nor either with "
+                f"Each file needs a partner in the other language. There is no {wanted} for {path}, nor either with "
                 f".gz. Put it into the folder, or move {path.name} away."
             )

@@ -9,8 +9,8 @@ from keras_attention.data.files.lines import read_lines
 def read_pairs(paths):
     """The pairs of a split: `(train.en, train.de)` or `(train.tsv,)`  ->  `("A dog runs.", "Ein Hund rennt.")`, ...
 
-    What follows a second tab, such as the source of a sentence in the files of Tatoeba and Anki, is left out. An empty line
-    is a pair of empty texts.
+    Text after a second tab, such as the source of a sentence in the files of Tatoeba and Anki, is left out. An empty
+    line is a pair of empty texts.
     """
     if len(paths) == 2:
         yield from zip(*map(read_lines, paths), strict=True)
@@ -26,7 +26,7 @@ def read_pairs(paths):
 
 
 def fingerprint(files):
-    """Read every file once, check that the two files of a split fit together, and name what they hold.
+    """Read every file once, check that the two files of a split fit together, and name their content.
 
     `{"train": (train.en, train.de)}`  ->  `"a3c1..."`
 

@@ -44,7 +44,7 @@ class ParallelText(PreparedOnce):
         data_dir: Path under which TensorFlow Datasets keeps prepared pairs, or None for its usual one.
 
     Raises:
-        FileNotFoundError: There is no folder, no file of these languages, or one of a split only.
+        FileNotFoundError: There is no folder, no file of these languages, or a split with one side only.
         ValueError: The files of a split have different numbers of lines, a line of pairs has no tab, a side is there
             twice, or a file is empty, not UTF-8 or a damaged gzip file.
 
@@ -101,8 +101,7 @@ def load_parallel_text(folder, source, target, data_dir=None):
 
     A file `deu.txt` with the line "A dog runs.<tab>Ein Hund rennt."  ->  `{"train": ("A dog runs.", "Ein Hund rennt.")}`
 
-    `ParallelText` says how files may be named, what a line is, which errors there are, and that edited files are
-    prepared anew.
+    `ParallelText` describes the names of the files, their lines, the errors, and how edited files are prepared anew.
 
     Args:
         folder: Path of the folder with the text files, or of one file of tab-separated pairs.

@@ -67,7 +67,7 @@ def near_origin(points):
     `[[[1000, 7], [1002, 7], [1000, 8]]]`  ->  `[[[0, 0], [0.5, 0], [0, 0.25]]]`
 
     The lowest coordinates are subtracted, and the rest is divided by a power of two: for coordinates that are multiples of
-    one number, such as those of the data sets, both are exact, as the mean would not be.
+    one number, such as those of the data sets, both are exact; subtracting the mean would not be.
     """
     moved = points - points.min(axis=1, keepdims=True)
     _, exponents = np.frexp(moved.max(axis=(1, 2), keepdims=True))

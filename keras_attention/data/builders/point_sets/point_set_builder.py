@@ -31,10 +31,10 @@ depends on the settings of the points, the seed, the split and i alone.
 class PointSetBuilder(PreparedOnce, skip_registration=True):
     """Base of the data sets of points: `{"points": float32 (n, F), "indices": int32 (m,)}`.
 
-    A subclass says what it is in `DESCRIPTION`, lists its `BUILDER_CONFIGS`, and computes the answers of many sets at
-    once in `label`. The rest is here. The points are drawn, put in order and labelled while TensorFlow Datasets asks for
-    examples, so its progress bar covers all of the work. Settings and package versions are kept as `info.metadata`, and
-    prepared data with other settings is not opened.
+    A subclass describes its answers in `DESCRIPTION`, lists its `BUILDER_CONFIGS`, and computes the answers of many
+    sets at once in `label`. The rest is here. The points are drawn, put in order and labelled while TensorFlow Datasets
+    asks for examples, so its progress bar covers all of the work. Settings and package versions are kept as
+    `info.metadata`, and prepared data with other settings is not opened.
 
     Class attributes:
         DESCRIPTION: String, what the answer is and how it is written.

@@ -17,22 +17,22 @@ EVERY = 5  # one image of so many is for the test where there is one set of imag
 
 
 def load_digits(folder=None):
-    """Digits and what they are.
+    """Images of digits, and their labels.
 
     A folder with `train-images-idx3-ubyte.gz`, `train-labels-idx1-ubyte.gz`, `t10k-images-idx3-ubyte.gz` and
     `t10k-labels-idx1-ubyte.gz`  ->  `{"train": (images, labels), "test": (images, labels)}`
 
     Args:
         folder: Path of a folder with the files of MNIST, or of a data set in its format, under their names, each with or
-            without `.gz`. Of one pair only, of `train` or of `t10k`, every fifth image is for the test, from the first
-            on. `None`: the 1,797 digits of 8 by 8 pixels that come with scikit-learn, split in the same way.
+            without `.gz`. Where only `train` or only `t10k` is there, every fifth image is for the test, the first
+            among them. `None`: the 1,797 digits of 8 by 8 pixels that come with scikit-learn, split in the same way.
 
     Returns:
         Dictionary from "train" and "test" to pairs: images, uint8 of shape `(N, H, W)` from 0 to 255, and labels, int32
         of shape `(N,)`.
 
     Raises:
-        FileNotFoundError: There is no folder, no such file in it, or images without labels.
+        FileNotFoundError: There is no folder, or it has no images, or images without labels.
         ValueError: A file is malformed, or images and labels do not fit together.
         ImportError: scikit-learn is needed and not installed.
     """

@@ -27,7 +27,7 @@ CITATION = """\
 
 
 class TranslatedDigits(PreparedOnce):
-    """`{"image": uint8 (canvas, canvas, 1), "label": 7}`: a digit somewhere in black.
+    """`{"image": uint8 (canvas, canvas, 1), "label": 7}`: a digit somewhere in a black image.
 
     A digit of 1 by 2 pixels on a canvas of 3: `[[9, 8]]`  ->  `[[0, 0, 0], [0, 0, 0], [0, 9, 8]]`
 
@@ -122,7 +122,7 @@ def check_fits(shape, canvas):
 
 
 def fingerprint(digits):
-    """`{"train": (images, labels), ...}`  ->  16 hexadecimal digits that name what they hold"""
+    """`{"train": (images, labels), ...}`  ->  16 hexadecimal digits that name the content"""
     digest = hashlib.sha256()
     for split in sorted(digits):
         for array in digits[split]:

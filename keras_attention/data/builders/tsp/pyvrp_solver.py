@@ -19,8 +19,8 @@ class PyVRP:
     each: 20 points with 100 iterations 0.01 %, 99 %, 15 ms (150 sets, against the optimum); 50 points with 100 iterations
     0.3 %, 65 %, 46 ms, and with 300 iterations 0.14 %, 85 %, 112 ms (20 sets, against 1000 iterations).
 
-    Any function of an array `(n, 2)` that returns a permutation of its positions is a solver too. What is written of it
-    into the data set is its `repr`: use a dataclass with its settings.
+    Any function of an array `(n, 2)` that returns a permutation of its positions is a solver too. The data set keeps
+    its `repr`: use a dataclass of its settings.
 
     Args:
         iterations: Integer, steps of the search.

@@ -72,7 +72,7 @@ def canonical_tours(points, tours):
 
 
 def check_solver(n, solver):
-    """Raises when there are too many points to be solved exactly and nothing else to solve them."""
+    """Raises where there are too many points to be solved exactly, and no solver."""
     if n > LONGEST_EXACT and solver is None:
         raise ValueError(
             f"Tours of more than {LONGEST_EXACT} points need a solver. Received {n} points and solver=None. Pass "
