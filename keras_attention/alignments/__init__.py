@@ -2,6 +2,7 @@
 
 import functools
 
+from keras_attention.alignments.adaptive_entmax import AdaptiveEntmax
 from keras_attention.alignments.alignment import Alignment
 from keras_attention.alignments.bernoulli import Bernoulli
 from keras_attention.alignments.categorical import Categorical
@@ -24,6 +25,7 @@ from keras_attention.ops.random import split_seed
 from keras_attention.saving.lookup import get_by_name
 
 __all__ = [
+    "AdaptiveEntmax",
     "Alignment",
     "Argmax",
     "Bernoulli",
@@ -44,6 +46,7 @@ __all__ = [
 ]
 
 _NAMES = {
+    "adaptive_entmax": AdaptiveEntmax,
     "dependency_tree": DependencyTree,
     "entmax": Entmax,
     "linear_chain": LinearChain,
@@ -58,8 +61,8 @@ _NAMES = {
 def get(identifier, seed=None):
     """The alignment that a name, a config or an `Alignment` stands for.
 
-    The names: "softmax", "sparsemax", "entmax", "sampled" (hard), "monotonic", "sigmoid", "linear_chain",
-    "dependency_tree".
+    The names: "softmax", "sparsemax", "entmax", "adaptive_entmax", "sampled" (hard), "monotonic", "sigmoid",
+    "linear_chain", "dependency_tree".
 
     A named alignment that draws at random gets a seed made from `seed`, other than the seed of a dropout beside it.
     """

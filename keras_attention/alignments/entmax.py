@@ -63,7 +63,7 @@ class Entmax(SparseAlignment):
     the scores are z and the weights p.
 
     `mode` is the first maximum, `sample` draws from the weights. A position of weight zero has the log-probability
-    LOWEST (-1e30), whose gradient is zero.
+    LOWEST (-1e30), whose gradient is zero. `AdaptiveEntmax` learns alpha.
 
     Args:
         alpha: Float above 1. The closer to 1, which would be softmax, the fewer weights are zero.

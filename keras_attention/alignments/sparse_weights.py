@@ -24,7 +24,8 @@ def sparse_weights(scores, mask, alpha, threshold):
     Args:
         scores: Float tensor `(..., T, S)`.
         mask: Boolean tensor that broadcasts to `scores`; True = attend. `None` allows everything.
-        alpha: Float above 1. The closer to 1, the closer to softmax; 2 is sparsemax.
+        alpha: Float above 1, or such a tensor without a gradient that broadcasts to `scores`. The closer to 1, the closer to
+            softmax; 2 is sparsemax.
         threshold: Function of `(α - 1) · scores`, in [-1, 0] with the maximum 0, that returns τ `(..., T, 1)`.
 
     Returns:
@@ -40,14 +41,14 @@ def sparse_weights(scores, mask, alpha, threshold):
     support = ops.logical_and(weights > NEGLIGIBLE, ops.isfinite(highest))
     if mask is not None:
         support = ops.logical_and(support, mask)
-    weights = _sum_to_one(ops.where(support, weights, 0.0))
+    weights = sum_to_one(ops.where(support, weights, 0.0))
     slopes = ops.clip(ops.where(support, weights, 1.0) ** (2.0 - alpha), 0.0, STEEPEST)
     slopes = ops.where(support, slopes, 0.0)
     weights = _with_gradient(weights, slopes, ops.where(support, raised - highest, 0.0))
     return ops.cast(with_nan(weights, has_no_best(fixed, mask), mask), scores.dtype)
 
 
-def _sum_to_one(weights):
+def sum_to_one(weights):
     """`weights` divided by their sum; rows of zeros stay."""
     total = ops.sum(weights, axis=-1, keepdims=True)
     return weights / ops.where(total > 0.0, total, 1.0)
@@ -58,6 +59,6 @@ def _with_gradient(weights, slopes, scores):
 
     A linear function of the scores that has this gradient is added and, without it, subtracted.
     """
-    mean = ops.sum(_sum_to_one(slopes) * scores, axis=-1, keepdims=True)
+    mean = ops.sum(sum_to_one(slopes) * scores, axis=-1, keepdims=True)
     linear = slopes * (scores - mean)
     return weights + (linear - ops.stop_gradient(linear))

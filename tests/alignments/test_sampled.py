@@ -67,6 +67,10 @@ def by_sparsemax(selection, scores):
     return (selection * sparse_weights.entmax(scores, 2.0)).sum(axis=-1).prod()
 
 
+def by_adaptive_entmax(selection, scores, logit):
+    return (selection * sparse_weights.entmax(scores, 1.01 + 0.99 * sigmoid(logit))).sum(axis=-1).prod()
+
+
 WALKS = np.array([monotonic.selection(walk, 3) for walk in monotonic.walks(2, 3)])
 DISTRIBUTIONS = {  # how to make it; all selections; probability of one, given the scores and the alignment's own weight
     "sigmoid": (alignments.Bernoulli, on_off(2, 3), by_bernoulli),
@@ -74,6 +78,7 @@ DISTRIBUTIONS = {  # how to make it; all selections; probability of one, given t
     "monotonic": (lambda: Monotonic(initial_offset=-0.5), WALKS, by_walk),
     "dependency_tree": (alignments.DependencyTree, one_hot_rows(3, 3), by_tree),
     "sparsemax": (alignments.Sparsemax, one_hot_rows(2, 3), by_sparsemax),
+    "adaptive_entmax": (alignments.AdaptiveEntmax, one_hot_rows(2, 3), by_adaptive_entmax),
     "softmax": (alignments.Categorical, one_hot_rows(2, 3), by_softmax),
 }
 

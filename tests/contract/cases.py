@@ -224,6 +224,7 @@ CASES = (
     Case(scores.AdditiveScore, {"units": 13}, **_WIDE_SCORE),
     Case(alignments.Sparsemax, **_ALIGNMENT),
     Case(alignments.Entmax, {"alpha": 1.25}, **_ALIGNMENT),
+    Case(alignments.AdaptiveEntmax, {"initial_alpha": 1.25}, **_ALIGNMENT),
     Case(alignments.Bernoulli, {"normalize": "l1", "scale": 2.0}, **_ALIGNMENT),
     Case(alignments.LinearChain, {"pairwise_regularizer": "l2", "scale": 0.5}, **_ALIGNMENT),
     Case(alignments.Monotonic, {"initial_offset": 0.5, "seed": 5}, learning={"training": True}, **_ALIGNMENT),
