@@ -3,9 +3,12 @@
 import os
 import tempfile
 
+# Tiny tensors gain nothing from optimized code, and compiling it takes more than twice as long.
+os.environ.setdefault(
+    "XLA_FLAGS",
+    "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1",
+)
 if os.environ.get("KERAS_BACKEND") == "jax":
-    # JAX compiles every operation of every shape on its own; tiny tensors gain nothing from optimized code.
-    os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
     # An eager recurrent layer is compiled anew at every call; what has been compiled is kept for the length of the run,
     # in a folder that the processes of pytest-xdist inherit.
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:

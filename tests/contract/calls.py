@@ -5,11 +5,37 @@ import inspect
 
 import keras
 import numpy as np
-from contract.cases import UNKNOWN_SIZES, Case, shape_of
+from compiled import compiled
+from contract.cases import SIZES, UNKNOWN_SIZES, Case, shape_of
+
+BACKEND = keras.backend.backend()
 
 
-def call(layer, arguments, **options):
-    """Models take one dictionary, masks in it, or one tensor; layers take arguments."""
+class MaskReader(keras.layers.Layer):
+    """Returns the mask that arrives with its inputs, as ones and zeros; minus one where there is none."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+
+    def call(self, inputs, mask=None):
+        shape = keras.ops.shape(inputs)[:-1]
+        return -keras.ops.ones(shape) if mask is None else keras.ops.cast(mask, "float32")
+
+
+def call(layer, arguments, masking=None, read_mask=False, **options):
+    """Models take one dictionary, masks in it, or one tensor; layers take arguments.
+
+    The argument called `masking` brings a mask of its own, where it is zero. With `read_mask` the mask of the output is
+    returned, as by `MaskReader`.
+    """
+    if masking:
+        arguments = {**arguments, masking: keras.layers.Masking()(arguments[masking])}
+    outputs = _call(layer, arguments, **options)
+    return MaskReader()(outputs) if read_mask else outputs
+
+
+def _call(layer, arguments, **options):
     if isinstance(layer, keras.Model) and not isinstance(layer.input, dict):
         return layer(*arguments.values(), **options)
     if isinstance(layer, keras.Model):
@@ -23,10 +49,21 @@ def arrays_of(outputs):
     return keras.tree.map_structure(keras.ops.convert_to_numpy, outputs)
 
 
-def results(layer, arguments, **options):
+def tensors_of(arguments):
+    return {name: keras.ops.convert_to_tensor(array) for name, array in arguments.items()}
+
+
+def eager_results(layer, arguments, **options):
     """The outputs of an eager call, as NumPy arrays."""
-    tensors = {name: keras.ops.convert_to_tensor(array) for name, array in arguments.items()}
-    return arrays_of(call(layer, tensors, **options))
+    return arrays_of(call(layer, tensors_of(arguments), **options))
+
+
+def results(layer, arguments, **options):
+    """The outputs of a call, as NumPy arrays: eager, but compiled on JAX, which compiles an eager call op by op."""
+    if BACKEND == "jax" and not layer.built:
+        symbols = {name: keras.KerasTensor(array.shape, array.dtype.name) for name, array in arguments.items()}
+        call(layer, symbols, **options)
+    return arrays_of(compiled(call, layer, **options)(tensors_of(arguments)))
 
 
 @functools.cache
@@ -61,31 +98,35 @@ def functional(case, layer):
     return keras.Model(arguments, keras.tree.flatten(call(layer, arguments, **options)))
 
 
-def random_loss(case, real=True):
-    """Sum of the outputs at `real` positions, each times its own number: normalized outputs add up to a constant."""
-    factors = np.random.default_rng(11).normal(size=shape_of(case.output)).astype("float32")
-    return lambda output: keras.ops.sum(keras.ops.where(real, output * keras.ops.convert_to_tensor(factors), 0.0))
+def random_factors(case, real=True, sizes=SIZES):
+    """A number for each output at `real` positions, else zero: normalized outputs add up to a constant."""
+    return np.where(real, np.random.default_rng(11).normal(size=shape_of(case.output, sizes)), 0.0).astype("float32")
 
 
-def gradients(layer, arguments, loss, **options):
-    """Gradients of `loss(outputs)`, as NumPy arrays: `({float argument: gradient}, [gradient of each trainable weight])`.
+def gradients(layer, arguments, factors, **options):
+    """Gradients of the sum of the outputs, each times its factor; an output whose factor is zero does not count.
 
-    The gradient of what the loss does not depend on is zero.
+    As NumPy arrays: `({float argument: gradient}, [gradient of each trainable weight])`. The gradient of what the sum does
+    not depend on is zero.
     """
-    tensors = {name: keras.ops.convert_to_tensor(array) for name, array in arguments.items()}
+    tensors = tensors_of(arguments)
     floats = {name: tensor for name, tensor in tensors.items() if keras.backend.is_float_dtype(tensor.dtype)}
     others = {name: tensor for name, tensor in tensors.items() if name not in floats}
     of_backend = {"tensorflow": _tensorflow_gradients, "jax": _jax_gradients, "torch": _torch_gradients}
-    found = of_backend[keras.backend.backend()](layer, floats, others, loss, options)
+    found = of_backend[BACKEND](layer, floats, others, keras.ops.convert_to_tensor(factors), options)
     return keras.tree.map_structure(np.asarray, found)
 
 
-def _tensorflow_gradients(layer, floats, others, loss, options):
+def weighted_sum(outputs, factors):
+    return keras.ops.sum(keras.ops.where(factors != 0, outputs * factors, 0.0))
+
+
+def _tensorflow_gradients(layer, floats, others, factors, options):
     import tensorflow as tf
 
     with tf.GradientTape() as tape:
         tape.watch(floats)
-        value = loss(call(layer, {**floats, **others}, **options))
+        value = weighted_sum(call(layer, {**floats, **others}, **options), factors)
     sources = (floats, [weight.value for weight in layer.trainable_weights])
 
     def gradient(of, source):  # `unconnected_gradients` of TensorFlow does not know variables
@@ -94,28 +135,27 @@ def _tensorflow_gradients(layer, floats, others, loss, options):
     return keras.tree.map_structure_up_to(sources, gradient, tape.gradient(value, sources), sources)
 
 
-def _jax_gradients(layer, floats, others, loss, options):
+@functools.cache
+def _jax_gradient(layer, **options):
     import jax
 
-    state = [weight.value for weight in layer.non_trainable_variables]
+    def function(floats, weights, others, factors):
+        with keras.StatelessScope(state_mapping=zip(layer.trainable_variables, weights, strict=True)):
+            return weighted_sum(call(layer, {**floats, **others}, **options), factors)
 
-    def value(floats, weights):
-        tensors = {**floats, **others}
-        if isinstance(layer, keras.Model):
-            inputs = tensors if isinstance(layer.input, dict) else next(iter(tensors.values()))
-            outputs, _ = layer.stateless_call(weights, state, inputs, **options)
-        else:
-            outputs, _ = layer.stateless_call(weights, state, **tensors, **options)
-        return loss(outputs)
-
-    return jax.grad(value, argnums=(0, 1))(floats, [weight.value for weight in layer.trainable_variables])
+    return jax.jit(jax.grad(function, argnums=(0, 1)))
 
 
-def _torch_gradients(layer, floats, others, loss, options):
+def _jax_gradients(layer, floats, others, factors, options):
+    weights = [weight.value for weight in layer.trainable_variables]
+    return _jax_gradient(layer, **options)(floats, weights, others, factors)
+
+
+def _torch_gradients(layer, floats, others, factors, options):
     for tensor in floats.values():
         tensor.requires_grad_()
     layer.zero_grad()
-    loss(call(layer, {**floats, **others}, **options)).backward()
+    weighted_sum(call(layer, {**floats, **others}, **options), factors).backward()
 
     def of(tensor):
         return np.zeros(tensor.shape, "float32") if tensor.grad is None else tensor.grad.cpu().numpy()

@@ -120,10 +120,14 @@ class Case:
         return arguments
 
     def fill(self, arrays, name, mask, content):
-        """`arrays` with `content` at the positions that the mask called `name` drops."""
+        """`arrays` with `content`, one number or one for each row, at the positions that the mask called `name` drops."""
         axes = self.masks[name]
         return {
-            argument: np.where(mask.reshape(mask.shape + (1,) * (array.ndim - mask.ndim)), array, content)
+            argument: np.where(
+                mask.reshape(mask.shape + (1,) * (array.ndim - mask.ndim)),
+                array,
+                np.reshape(content, (-1,) + (1,) * (array.ndim - 1)),
+            )
             if axes in self.inputs[argument]
             else array
             for argument, array in arrays.items()

@@ -3,27 +3,18 @@
 import keras
 import numpy as np
 import pytest
-from contract.calls import arrays_of, functional, results
+from contract.calls import arrays_of, eager_results, functional
 from contract.cases import ONE_OF_EACH, OTHER_SIZES, SIZES, each
 from tolerances import FLOAT32
 
 from keras_attention import training
 
 BACKEND = keras.backend.backend()
-COMPILERS = pytest.mark.parametrize(
-    "jit_compile",
-    [
-        pytest.param(False, id="graph", marks=pytest.mark.skipif(BACKEND == "jax", reason="JAX runs it eagerly")),
-        pytest.param(
-            True, id="jit", marks=pytest.mark.skipif(BACKEND == "torch", reason="torch.compile takes minutes")
-        ),
-    ],
-)
 
 
 def eager_outputs(case, layer, arguments):
     options = {"return_attention_scores": True} if case.weights else {}
-    return keras.tree.flatten(results(layer, arguments, **options))
+    return keras.tree.flatten(eager_results(layer, arguments, **options))
 
 
 def assert_agree(outputs, expected):
@@ -36,9 +27,8 @@ def square_mean(y_true, y_pred):
     return keras.ops.mean(keras.ops.square(keras.ops.clip(y_pred - y_true, -100.0, 100.0)), axis=-1)
 
 
-@each(ONE_OF_EACH)
-@COMPILERS
-def test_compiled_model_predicts_as_eager_and_trains_one_step(case, jit_compile):
+def check_predictions(case, jit_compile):
+    """The compiled model of a case, its inputs, and the outputs of an eager call, which its predictions equal."""
     layer = case.make()
     # Random choices learn in a `ReinforceModel` only.
     model = layer if isinstance(layer, training.ReinforceModel) else functional(case, layer)
@@ -47,6 +37,18 @@ def test_compiled_model_predicts_as_eager_and_trains_one_step(case, jit_compile)
     model.compile(keras.optimizers.SGD(0.1), [square_mean] * len(expected), jit_compile=jit_compile)
     arguments = arguments if isinstance(model.input, dict) else next(iter(arguments.values()))
     assert_agree(model.predict_on_batch(arguments), expected)
+    return model, arguments, expected
+
+
+@each(ONE_OF_EACH)
+@pytest.mark.skipif(BACKEND != "tensorflow", reason="TensorFlow alone has graphs without a compiler")
+def test_model_in_a_graph_predicts_as_eager(case):
+    check_predictions(case, jit_compile=False)
+
+
+@each(ONE_OF_EACH)
+def test_compiled_model_predicts_as_eager_and_trains_one_step(case):
+    model, arguments, expected = check_predictions(case, jit_compile=BACKEND != "torch")  # there it takes minutes
     if model.trainable_weights:  # else there is nothing to fit
         before = model.get_weights()
         history = model.fit(arguments, [np.zeros_like(output) for output in expected], batch_size=2, verbose=0)

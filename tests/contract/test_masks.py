@@ -3,12 +3,13 @@
 import keras
 import numpy as np
 import pytest
-from contract.calls import accepts, arrays_of, built, call, gradients, random_loss, results, symbolic_arguments
+from contract.calls import accepts, built, call, gradients, random_factors, results, symbolic_arguments
 from contract.cases import CAUSAL_CASES, LAYER_CASES, MASKED_CASES, POSITION_CASES, SIZES, WEIGHTS_CASES, each, shape_of
 from tolerances import EXACT, FLOAT32
 
 IMPLICIT_CASES = tuple(case for case in MASKED_CASES if case.masked_by and not case.vocabularies)
-CONTENTS = pytest.mark.parametrize("content", [1e30, np.nan, np.inf], ids=str)
+ROWS = {**SIZES, "B": 4}
+CONTENTS = np.array([1e30, np.nan, np.inf, -np.inf], "float32")  # of the padding of each row
 
 
 def each_mask(cases):
@@ -21,32 +22,29 @@ def each_explicit_mask(cases):
     return pytest.mark.parametrize(("case", "name"), pairs, ids=str)
 
 
-def one_mask(case, name):
+def one_mask(case, name, sizes=SIZES):
     """The padding mask called `name`; the other masks keep everything."""
-    return {**case.full_masks(), name: case.padding_masks()[name]}
+    return {**case.full_masks(sizes), name: case.padding_masks(sizes)[name]}
 
 
 # === Padding has no influence ===
 
 
 @each_explicit_mask(MASKED_CASES)
-@CONTENTS
-def test_content_of_masked_positions_never_reaches_an_output(case, name, content):
-    layer, arrays, masks = built(case), case.arrays(), one_mask(case, name)
-    filled = case.fill(arrays, name, masks[name], content)
+def test_content_of_masked_positions_never_reaches_an_output(case, name):
+    layer, arrays, masks = built(case), case.arrays(ROWS), one_mask(case, name, ROWS)
     expected = results(layer, case.masked(case.fill(arrays, name, masks[name], 0.0), masks))
-    output = results(layer, case.masked(filled, masks))
+    output = results(layer, case.masked(case.fill(arrays, name, masks[name], CONTENTS), masks))
     real = np.broadcast_to(case.real_positions(masks), output.shape)
     np.testing.assert_allclose(output[real], expected[real], atol=FLOAT32)
 
 
 @each_explicit_mask(MASKED_CASES)
-@CONTENTS
-def test_content_of_masked_positions_never_reaches_a_gradient(case, name, content):
-    layer, arrays, masks = built(case), case.arrays(), one_mask(case, name)
-    loss = random_loss(case, real=case.real_positions(masks))
-    filled = case.fill(arrays, name, masks[name], content)
-    inputs, weights = gradients(layer, case.masked(filled, masks), loss, **case.learning)
+def test_content_of_masked_positions_never_reaches_a_gradient(case, name):
+    layer, arrays, masks = built(case), case.arrays(ROWS), one_mask(case, name, ROWS)
+    factors = random_factors(case, case.real_positions(masks), ROWS)
+    filled = case.fill(arrays, name, masks[name], CONTENTS)
+    inputs, weights = gradients(layer, case.masked(filled, masks), factors, **case.learning)
     for gradient in (*inputs.values(), *weights):
         assert np.isfinite(gradient).all()
     for gradient in case.positions(inputs, name, ~masks[name]):
@@ -70,7 +68,6 @@ def test_more_padding_changes_nothing(case):
 
 
 # Where the T and the S positions of four rows stand: before, behind, between and around their padding.
-ROWS = {**SIZES, "B": 4}
 PADDED_ROWS = {**ROWS, "T": 6, "S": 8}
 SLOTS = {
     "T": np.array([[0, 1, 2], [3, 4, 5], [0, 2, 5], [1, 3, 4]]),
@@ -159,7 +156,7 @@ def test_fully_masked_row_is_finite_and_leaves_the_others_alone(case, name):
     np.testing.assert_allclose(output[1:], results(layer, case.masked(arrays, case.full_masks()))[1:], atol=FLOAT32)
     if case.is_context:
         np.testing.assert_allclose(output[0], 0.0, atol=EXACT)
-    inputs, weights = gradients(layer, case.masked(arrays, masks), random_loss(case), **case.learning)
+    inputs, weights = gradients(layer, case.masked(arrays, masks), random_factors(case), **case.learning)
     for gradient in (*inputs.values(), *weights):
         assert np.isfinite(gradient).all()
 
@@ -229,63 +226,47 @@ def test_causal_weights_are_lower_triangular_and_agree_with_the_output(case, lef
 # === Masks travel ===
 
 
-class MaskReader(keras.layers.Layer):
-    """Returns the mask that arrives with its inputs, as ones and zeros; minus one where there is none."""
-
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
-        self.supports_masking = True
-
-    def call(self, inputs, mask=None):
-        shape = keras.ops.shape(inputs)[:-1]
-        return -keras.ops.ones(shape) if mask is None else keras.ops.cast(mask, "float32")
-
-
-def masked_tensors(arrays, argument, mask):
-    """The inputs as `keras.layers.Masking` passes them on: `argument` is zero where it is masked and carries the mask."""
-    zeroed = {**arrays, argument: np.where(mask[..., None], arrays[argument], 0.0).astype("float32")}
-    tensors = {name: keras.ops.convert_to_tensor(array) for name, array in zeroed.items()}
-    tensors[argument] = keras.layers.Masking()(tensors[argument])
-    return zeroed, tensors
+def zeroed(arrays, argument, mask):
+    """`arrays` with zeros in `argument` where it is masked, of which `keras.layers.Masking` makes that mask again."""
+    return {**arrays, argument: np.where(mask[..., None], arrays[argument], 0.0).astype("float32")}
 
 
 @each_mask(IMPLICIT_CASES)
 @pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside_attention_mask"])
 def test_implicit_mask_is_the_explicit_mask(case, name, beside):
     layer, mask = built(case), case.padding_masks()[name]
-    arrays, tensors = masked_tensors(case.arrays(), case.argument_of(name), mask)
+    argument = case.argument_of(name)
+    arrays = zeroed(case.arrays(), argument, mask)
     beside = beside and accepts(layer, "attention_mask")
     options = {"attention_mask": np.ones(shape_of(case.self_weights[-2:]), "bool")} if beside else {}
-    expected = results(layer, {**arrays, name: mask}, **options)
-    np.testing.assert_allclose(arrays_of(call(layer, tensors, **options)), expected, atol=FLOAT32)
+    expected = results(layer, {**arrays, name: mask, **options})
+    np.testing.assert_allclose(results(layer, {**arrays, **options}, masking=argument), expected, atol=FLOAT32)
     if not case.without_gradient:  # a hard choice need not fall on what the mask drops
         assert np.abs(results(layer, arrays) - expected).max() > FLOAT32, "the mask changes nothing"
 
 
 @each_mask(IMPLICIT_CASES)
 def test_explicit_mask_comes_before_the_implicit_one(case, name):
-    layer = built(case)
-    arrays, tensors = masked_tensors(case.arrays(), case.argument_of(name), case.padding_masks()[name])
-    output = arrays_of(call(layer, tensors, **{name: case.full_masks()[name]}))
+    layer, argument = built(case), case.argument_of(name)
+    arrays = zeroed(case.arrays(), argument, case.padding_masks()[name])
+    output = results(layer, {**arrays, name: case.full_masks()[name]}, masking=argument)
     np.testing.assert_allclose(output, results(layer, arrays), atol=FLOAT32)
 
 
 @each(case for case in LAYER_CASES if case.masked_by)
 def test_mask_travels_to_the_output(case):
     if case.vocabularies:
-        masks = case.padding_masks()
-        mask, tensors = masks[case.masked_by], case.masked(case.arrays(), masks)
+        masks, options = case.padding_masks(), {}
+        mask, arrays = masks[case.masked_by], case.masked(case.arrays(), masks)
     else:
-        mask = np.ones(shape_of(case.inputs[case.masked_by][:2]), "bool")
+        mask, options = np.ones(shape_of(case.inputs[case.masked_by][:2]), "bool"), {"masking": case.masked_by}
         mask[0, -1] = mask[1, -2] = False
-        _, tensors = masked_tensors(case.arrays(), case.masked_by, mask)
-    np.testing.assert_array_equal(arrays_of(MaskReader()(call(case.make(), tensors))), mask)
+        arrays = zeroed(case.arrays(), case.masked_by, mask)
+    np.testing.assert_array_equal(results(built(case), arrays, read_mask=True, **options), mask)
 
 
 @each(case for case in LAYER_CASES if not case.masked_by)
 def test_mask_is_consumed_on_purpose(case):
-    arrays, first = case.arrays(), next(iter(case.inputs))
-    tensors = case.masked(arrays, case.padding_masks())
-    if not case.masks:
-        _, tensors = masked_tensors(arrays, first, np.ones(arrays[first].shape[:-1], "bool"))
-    assert (arrays_of(MaskReader()(call(case.make(), tensors))) == -1.0).all()
+    arguments = case.masked(case.arrays(), case.padding_masks())
+    options = {} if case.masks else {"masking": next(iter(case.inputs))}
+    assert (results(built(case), arguments, read_mask=True, **options) == -1.0).all()

@@ -3,6 +3,7 @@ import functools
 import keras
 import numpy as np
 import pytest
+from compiled import compiled
 from keras import ops
 from reference.arrays import normal, to_numpy
 from reference.gradients import gradient
@@ -49,7 +50,9 @@ def make(encoder, depth=2, **options):
 @functools.cache
 def shared(encoder):
     """A layer of two levels that no test changes."""
-    return make(encoder, units=U)
+    layer = make(encoder, units=U)
+    layer.build(INPUTS.shape)
+    return layer
 
 
 # JAX compiles every encoder anew in every test: there one of each kind has to do.
@@ -64,7 +67,14 @@ def close(received, expected, atol=FLOAT32):
 
 def call(layer, inputs, mask):
     """The output and the weights by level, as NumPy arrays."""
-    return to_numpy(layer(inputs.astype("float32"), mask=mask, return_attention_scores=True))
+    inputs = inputs.astype("float32")
+    if not layer.built:
+        layer.build(inputs.shape)
+    return to_numpy(compiled(with_weights, layer)(inputs, mask))
+
+
+def with_weights(layer, inputs, mask):
+    return layer(inputs, mask=mask, return_attention_scores=True)
 
 
 def as_levels(layer):
@@ -88,7 +98,7 @@ def test_output_and_weights_are_those_of_the_loop_at_any_depth(depth):
     shape = (B, *shape[-depth:])
     inputs, mask = normal(*shape, D, seed=depth), np.random.default_rng(depth).random(shape) > 0.3
     mask[0, 1:2] = False
-    output, weights = call(layer, inputs, mask)
+    output, weights = to_numpy(with_weights(layer, inputs.astype("float32"), mask))
     expected, expected_weights = loop(inputs, mask, as_levels(layer))
     close(output, expected)
     assert list(weights) == list(LEVELS[:depth])
