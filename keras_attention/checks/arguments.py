@@ -67,7 +67,7 @@ def check_boolean(name, value):
 
 
 def refuse_arguments(owner, given, **reasons):
-    """Raises where `given`, keyword arguments, holds what the class of `owner` sets itself; `reasons` by argument."""
+    """Raises where `given`, keyword arguments, has one that the class of `owner` sets itself; `reasons` by argument."""
     for name, reason in reasons.items():
         if name in given:
             raise TypeError(f"{type(owner).__name__} takes no argument `{name}`. Received: {given[name]!r}. {reason}")

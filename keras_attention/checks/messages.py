@@ -6,7 +6,7 @@ LONGEST = 80  # characters of a value in a message
 
 
 def shortened(value, longest=LONGEST):
-    """A value as a message can hold it, whatever its size: `"[1, 2, 3 ... (50000000 characters) ... 6, 7]"`"""
+    """A value of any size as a message can hold it: `"[1, 2, 3 ... (50000000 characters) ... 6, 7]"`"""
     text = value if isinstance(value, str) else repr(value)
     if len(text) <= longest:
         return text

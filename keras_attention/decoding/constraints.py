@@ -53,7 +53,7 @@ class Constraint:
         return ops.concatenate([end[..., None], positions], axis=-1)
 
     def _checked(self, method, allowed, shape):
-        """What a method of a subclass returned, after checking its type and shape."""
+        """The result of a method of a subclass, after checking its type and shape."""
         form = "`(..., S)`, the shape of `counts`" if method == "positions" else "`(...)`, the shape of `last`"
         rule = f"`{type(self).__name__}.{method}` must return a boolean tensor {form}, here {tuple(shape)}."
         dtype = getattr(allowed, "dtype", None)

@@ -87,7 +87,7 @@ def list_of_strings(name, texts):
     return [text if isinstance(text, str) else text.decode("utf-8", "replace") for text in array]
 
 
-def check_pairs(source_texts, target_texts):
+def check_corpus(source_texts, target_texts):
     """Raises unless there are texts, as many sources as targets."""
     if not source_texts or len(source_texts) != len(target_texts):
         raise ValueError(

@@ -44,7 +44,7 @@ def triangle_coverage(indices, reference):
 
     `coverage = number of reference triangles in the answer / number of reference triangles`
 
-    What the answer holds besides them, repetitions and an unfinished triangle included, neither helps nor harms.
+    Other triangles in the answer, repetitions and an unfinished one included, do not change it.
 
     Args:
         indices: Integers `(L,)`, an answer as `model.generate` returns it; it ends before the first 0.

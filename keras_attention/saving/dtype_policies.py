@@ -47,7 +47,7 @@ def with_policies_of_parts(config, layer):
     """The config of a layer, with a dtype that also names the policies of the layers inside wherever the layer is put."""
 
     def key(path):
-        # A wrapper such as `Sequential` stands before the path of what it built, but not of what it read from a file.
+        # A wrapper such as `Sequential` stands before the path of a layer that it built, but not of one read from a file.
         inside = path.removeprefix(f"{layer.path}/")
         return re.escape(path) if inside == path else f"(.*/)?{re.escape(layer.name)}/{re.escape(inside)}"
 

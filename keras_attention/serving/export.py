@@ -107,7 +107,7 @@ def export(
         >>> tf.saved_model.load(version).signatures["serving_default"](text=tf.constant(["3 March 2015"]))["text"]
         <tf.Tensor: shape=(1,), dtype=string, numpy=array([b'2015-03-03'], dtype=object)>
     """
-    check_backend()
+    check_tensorflow()
     for name, length in (("max_length", max_length), ("max_source_length", max_source_length)):
         if length is not None:
             check_at_least(name, length, 1)
@@ -196,7 +196,7 @@ def source_argument(signatures):
     return next(iter(inputs))
 
 
-def check_backend():
+def check_tensorflow():
     if keras.backend.backend() != "tensorflow":
         raise ValueError(
             f"The Keras backend must be 'tensorflow' to export. Received backend {keras.backend.backend()!r}. Save the "

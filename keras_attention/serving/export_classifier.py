@@ -6,7 +6,7 @@ import math
 import tensorflow as tf
 
 from keras_attention.serving.export import (
-    check_backend,
+    check_tensorflow,
     own_signatures,
     source_argument,
     write_version,
@@ -60,7 +60,7 @@ def export_classifier(model, path, tokenizer, class_names=None, version=None, wa
         >>> tf.saved_model.load(version).signatures["serving_default"](text=tf.constant(["Good!"]))["class_name"]
         <tf.Tensor: shape=(1,), dtype=string, numpy=array([b'positive'], dtype=object)>
     """
-    check_backend()
+    check_tensorflow()
     signatures = own_signatures(model)
     argument = source_argument(signatures)
     signature = next(iter(signatures.values()))

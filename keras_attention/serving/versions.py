@@ -99,7 +99,7 @@ def clear_left_folders(path):
             try:
                 with locked(folder, wait=False):
                     shutil.rmtree(folder)
-            # Another export is at work there or has just removed it, it is of another user, or it is no folder.
+            # Another export is at work there or has just removed it, it is of another user, or it is not a folder.
             except (BlockingIOError, FileNotFoundError, PermissionError, NotADirectoryError):
                 continue
 

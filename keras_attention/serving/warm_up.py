@@ -39,7 +39,7 @@ def write_warm_up_requests(version_path, requests):
     for inputs in requests:
         request = predict_pb2.PredictRequest()
         request.model_spec.signature_name = "serving_default"
-        for name, tensor in checked_inputs(signature, inputs).items():
+        for name, tensor in answered_inputs(signature, inputs).items():
             request.inputs[name].CopyFrom(tf.make_tensor_proto(tensor))
         log = prediction_log_pb2.PredictionLog(predict_log=prediction_log_pb2.PredictLog(request=request))
         records.append(log.SerializeToString())
@@ -50,7 +50,7 @@ def write_warm_up_requests(version_path, requests):
             writer.write(record)
 
 
-def checked_inputs(signature, inputs):
+def answered_inputs(signature, inputs):
     """`inputs` as tensors of the signature's types and shapes, once the signature has answered them."""
     specs = signature.structured_input_signature[1]
     expected = ", ".join(f"{name}: {spec.dtype.name} {spec.shape}" for name, spec in specs.items())

@@ -3,7 +3,7 @@
 import keras
 
 from keras_attention.checks.arguments import check_positive_integer
-from keras_attention.evaluation.translations import check_pairs, list_of_strings, sacrebleu_metric, translate_texts
+from keras_attention.evaluation.translations import check_corpus, list_of_strings, sacrebleu_metric, translate_texts
 
 
 class EvaluateBleu(keras.callbacks.Callback):
@@ -74,7 +74,7 @@ class EvaluateBleu(keras.callbacks.Callback):
         super().__init__()
         self.source_texts = list_of_strings("source_texts", source_texts)
         self.target_texts = list_of_strings("target_texts", target_texts)
-        check_pairs(self.source_texts, self.target_texts)
+        check_corpus(self.source_texts, self.target_texts)
         check_method("source_tokenizer", source_tokenizer, "tokenize")
         check_method("target_tokenizer", target_tokenizer, "detokenize")
         self.source_tokenizer = source_tokenizer

@@ -41,7 +41,7 @@ def fonts_for(characters):
     for font in font_manager.fontManager.ttflist:
         if not missing:
             break
-        # "Last Resort" fonts have a box with a code for every character there is.
+        # "Last Resort" fonts have a box with a code for every character.
         found = set() if font.name.startswith("Last Resort") else covered(missing, font.fname)
         if found:
             families.append(font.name)

@@ -62,7 +62,7 @@ def training_batches(
         pairs, source_tokenizer, target_tokenizer, batch_size, max_source_length, max_target_length
     )
     lengths = tf.maximum(source.row_lengths(), target.row_lengths())  # (N,)
-    return pad_rows(rows_of_epochs(lengths, batch_size, seed, epoch), source, target)
+    return padded_batches(rows_of_epochs(lengths, batch_size, seed, epoch), source, target)
 
 
 def rows_of_epochs(lengths, batch_size, seed, epoch):
@@ -98,7 +98,7 @@ def evaluation_batches(
     source, target = read_tokens(
         pairs, source_tokenizer, target_tokenizer, batch_size, max_source_length, max_target_length
     )
-    return pad_rows(tf.data.Dataset.range(source.nrows()).batch(batch_size), source, target)
+    return padded_batches(tf.data.Dataset.range(source.nrows()).batch(batch_size), source, target)
 
 
 def read_tokens(pairs, source_tokenizer, target_tokenizer, batch_size, max_source_length, max_target_length):
@@ -136,7 +136,7 @@ def has_length(ids, max_length):
     return lengths > 0 if max_length is None else (lengths > 0) & (lengths <= max_length)
 
 
-def pad_rows(batches, source, target):
+def padded_batches(batches, source, target):
     """Batches of row numbers  ->  batches of padded rows
 
     `[0, 1]` of `[[7, 8], [7]]`, `[[5], [5, 6]]`  ->
@@ -179,7 +179,7 @@ def check_pairs(pairs):
             '`dataset.map(lambda example: (example["text"], example["date"]))`.'
         )
     if pairs.cardinality() == tf.data.INFINITE_CARDINALITY:
-        raise ValueError("`pairs` must end. Received a data set that repeats for ever. Take off its `repeat()`.")
+        raise ValueError("`pairs` must end. Received a data set that repeats without end. Take off its `repeat()`.")
 
 
 def check_epoch(epoch):

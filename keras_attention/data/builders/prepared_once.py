@@ -1,4 +1,4 @@
-"""What all builders share: several processes may prepare the same data at the same time."""
+"""Base of all builders: several processes may prepare the same data at the same time."""
 
 import errno
 

@@ -1,4 +1,4 @@
-"""Files as every reader of this folder takes them: byte order marks, line ends, compression, and errors that say where."""
+"""Lines and bytes of files, for every reader: byte order marks, line ends, compression, and errors that name the line."""
 
 import codecs
 import contextlib

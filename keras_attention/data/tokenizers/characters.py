@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from keras_attention.checks.messages import shortened
 from keras_attention.data.tokenizers.tables import TableTokenizer, check_maximum_size, most_frequent
-from keras_attention.data.tokenizers.texts import REPLACEMENT, as_ids, as_texts, is_silent, strings, valid
+from keras_attention.data.tokenizers.texts import REPLACEMENT, as_texts, is_silent, padded_ids, strings, valid
 from keras_attention.data.tokenizers.tokenizer import SPECIAL_TOKENS
 
 
@@ -65,7 +65,7 @@ class CharacterTokenizer(TableTokenizer):
         return characters.with_flat_values(self._table.lookup(characters.flat_values))
 
     def detokenize(self, ids):
-        ids = as_ids(ids)
+        ids = padded_ids(ids)
         return tf.strings.reduce_join(tf.where(is_silent(ids), "", self.token_strings(ids)), axis=1)
 
     def saved(self):

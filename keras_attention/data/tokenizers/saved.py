@@ -1,4 +1,4 @@
-"""Files of tokenisers: JSON with the name of the class, written whole, and errors that say which file was no tokeniser."""
+"""Files of tokenisers: JSON with the name of the class, written whole, and errors that name the file."""
 
 import contextlib
 import json
@@ -27,7 +27,7 @@ def load_json(path, kind):
 
 @contextlib.contextmanager
 def written_by(path, kind):
-    """Names the file where it holds no tokeniser."""
+    """Names the file in errors of reading its tokeniser."""
     try:
         yield
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

@@ -15,7 +15,7 @@ import tensorflow_text
 from keras_attention.checks.arguments import check_at_least
 from keras_attention.checks.messages import shortened
 from keras_attention.data.tokenizers.saved import read_whole, written_by
-from keras_attention.data.tokenizers.texts import as_ids, as_texts, is_silent, strings
+from keras_attention.data.tokenizers.texts import as_texts, is_silent, padded_ids, strings
 from keras_attention.data.tokenizers.tokenizer import SPECIAL_TOKENS
 from keras_attention.extras import how_to_install
 from keras_attention.files import write_whole
@@ -165,7 +165,7 @@ class SubwordTokenizer(tf.Module):
         return self._tokenizer.tokenize(tf.where(texts == "", "", tf.strings.join([" ", texts])))
 
     def detokenize(self, ids):
-        ids = as_ids(ids)
+        ids = padded_ids(ids)
         texts = self._tokenizer.detokenize(tf.ragged.boolean_mask(ids, ~is_silent(ids)))
         return tf.strings.regex_replace(texts, "^ ", "")  # the space that `tokenize` has put there
 

@@ -49,7 +49,7 @@ def as_texts(texts):
     return texts
 
 
-def as_ids(ids):
+def padded_ids(ids):
     """Integer ids `(B, L)`, padded or ragged, as a padded int32 tensor."""
     ids = ids.to_tensor(PAD) if isinstance(ids, tf.RaggedTensor) else tf.convert_to_tensor(ids)
     if ids.shape.rank not in (None, 2) or not ids.dtype.is_integer:

@@ -8,11 +8,11 @@ import tensorflow as tf
 
 from keras_attention.checks.messages import shortened
 from keras_attention.data.tokenizers.tables import TableTokenizer, check_maximum_size, most_frequent
-from keras_attention.data.tokenizers.texts import REPLACEMENT, TEXTS_AT_ONCE, as_ids, as_texts, is_silent, strings
+from keras_attention.data.tokenizers.texts import REPLACEMENT, TEXTS_AT_ONCE, as_texts, is_silent, padded_ids, strings
 from keras_attention.data.tokenizers.tokenizer import SPECIAL_TOKENS
 
-# What belongs to the character before it (Unicode, UAX #29, rule WB4): marks, skin tones, and characters without a form but
-# the space without width. After a joiner also the next symbol does (WB3c).
+# Characters that belong to the one before them (Unicode, UAX #29, rule WB4): marks, skin tones, and characters without a
+# form but the space without width. After a joiner also the next symbol does (WB3c).
 ATTACHED = r"(?:[\p{M}\x{1F3FB}-\x{1F3FF}]|[^\P{Cf}\x{200B}])"
 SELECTORS = r"\x{FE00}-\x{FE0F}\x{E0100}-\x{E01EF}"  # of variants; without a character before them they have no form
 WORD = rf"(?:[\p{{L}}\p{{N}}]|[^\P{{M}}{SELECTORS}])(?:[\p{{L}}\p{{N}}]|{ATTACHED})*"
@@ -105,7 +105,7 @@ class WordTokenizer(TableTokenizer):
 
     def detokenize(self, ids):
         """The tokens with a space between any two, also before a mark."""
-        ids = as_ids(ids)
+        ids = padded_ids(ids)
         shown = tf.ragged.boolean_mask(self.token_strings(ids), ~is_silent(ids))  # (B, None)
         return tf.strings.reduce_join(shown, axis=1, separator=" ")
 

@@ -79,7 +79,7 @@ def half_hulls(sorted_points, fresh, positions):
             x_before, y_before = x[before, open_sets], y[before, open_sets]
             turn = (x[last, open_sets] - x_before) * (y[position, open_sets] - y_before)
             turn -= (y[last, open_sets] - y_before) * (x[position, open_sets] - x_before)
-            open_sets = open_sets[turn <= 0]  # `last` is no corner
+            open_sets = open_sets[turn <= 0]  # `last` is not a corner
             length[open_sets] -= 1
             open_sets = open_sets[length[open_sets] >= 2]
         stack[length[added], added] = position

@@ -37,7 +37,7 @@ class PointSetBuilder(PreparedOnce, skip_registration=True):
     `info.metadata`, and prepared data with other settings is not opened.
 
     Class attributes:
-        DESCRIPTION: String, what the answer is and how it is written.
+        DESCRIPTION: String that describes the answer and its notation.
         CONFIG: The class that its configurations must have.
         COORDINATES: Integer F, the numbers in a point.
         EXAMPLES_AT_ONCE: Integer, how many examples are labelled together. It changes speed only.
