@@ -56,7 +56,7 @@ class Tours(keras.layers.Layer):
         others, _ = search(self.network.decode_step, begun, start, max_length=n - 1, end=0)
         tours = ops.concatenate([start[:, None], others], axis=1)  # (B·M, n)
 
-        logits, _ = self.network.decode(ops.concatenate([outside[:, None], tours[:, :-1]], axis=1), state)
+        logits, _, _ = self.network.decode(ops.concatenate([outside[:, None], tours[:, :-1]], axis=1), state)
         log_probs = ops.take_along_axis(ops.log_softmax(logits), tours[..., None], axis=-1)[..., 0]  # (B·M, n)
         stops = ops.take_along_axis(points, tours[..., None] - 1, axis=1)  # (B·M, n, 2)
         steps = stops - ops.roll(stops, 1, axis=1)

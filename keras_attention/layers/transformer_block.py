@@ -160,10 +160,10 @@ def check_sequences(**shapes):
             check_exact_rank(name, shape, 3, "(B, length, features)")
 
 
-def call_attention(attention, *tensors, return_attention_scores=False, cache=None, **kwargs):
-    """Calls a `MultiHeadAttention`: always `(context, weights, cache)`, with `None` for what was not asked for."""
-    outputs = attention(*tensors, return_attention_scores=return_attention_scores, cache=cache, **kwargs)
+def call_attention(layer, *tensors, **options):
+    """Calls an attention layer or a block: always `(output, weights, cache)`, with `None` for what was not asked for."""
+    outputs = layer(*tensors, **options)
     outputs = list(outputs) if isinstance(outputs, tuple) else [outputs]
-    cache = None if cache is None else outputs.pop()
-    weights = outputs.pop() if return_attention_scores else None
+    cache = None if options.get("cache") is None else outputs.pop()
+    weights = outputs.pop() if options.get("return_attention_scores") else None
     return outputs[0], weights, cache

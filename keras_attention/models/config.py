@@ -14,7 +14,7 @@ def config_of_model(model, **parts):
         parts: Argument -> the layer, or the layers by name, that the model has made of it.
     """
     config = keras.saving.serialize_keras_object(model.config)
-    config = with_policy(config, keras.dtype_policies.get(config["dtype"]), model)
+    config = with_policy(config, keras.dtype_policies.get(config.get("dtype")), model)
     for name, part in parts.items():
         config[name] = config_now(config[name], part)
     return {**config, "name": model.name, "trainable": model.trainable}

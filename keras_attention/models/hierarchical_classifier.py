@@ -11,7 +11,7 @@ from keras_attention.layers import HierarchicalAttention, SinusoidalPositionEnco
 from keras_attention.layers.levels import by_level, check_levels, rates_of_levels
 from keras_attention.models.config import config_of_model
 from keras_attention.models.encoders import transformer_encoder
-from keras_attention.models.sequence_model import outside_vocabulary, vocabulary_check
+from keras_attention.models.ids import outside_vocabulary, vocabulary_check
 from keras_attention.ops.ids import checked_ids, rows_of_ids
 from keras_attention.ops.masks import padding_mask
 from keras_attention.ops.random import split_seed

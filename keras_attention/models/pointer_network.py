@@ -20,9 +20,11 @@ from keras_attention.models.encoders import (
     get_encoder,
     on_a_row,
 )
+from keras_attention.models.ids import shift_right
 from keras_attention.models.pointer_parts import Choices, TargetPadding, _Outside, nan_after_no_position, real_targets
-from keras_attention.models.points import check_indices, check_points, check_targets, checked_inputs, served_checks
-from keras_attention.models.sequence_model import SequenceModel, shift_right
+from keras_attention.models.pointer_signatures import pointer_signatures
+from keras_attention.models.points import check_indices, check_points, check_targets, checked_inputs
+from keras_attention.models.sequence_model import SequenceModel
 from keras_attention.ops.random import split_seed
 from keras_attention.ops.softmax import LOWEST, at_least_float32, masked_softmax
 from keras_attention.saving.dtype_policies import default_policy, policy_at
@@ -76,6 +78,15 @@ class PointerNetwork(SequenceModel):
     Returns:
         Float32 logits of shape `(B, T, S + 1)`, the end first. They carry the mask of the target: its first position and
         all that are not 0.
+
+    Answers:
+        `generate(source, max_length=None)` -> int32 `(B, L)`: indices from 1 on, 0 for the end and after it. Without
+            `max_length` L is what the constraint can need for S positions, S + 1 unless it says otherwise. The source
+            is an array `(B, S, F)`; or a list of B arrays `(n, F)`, each of a length of its own; or a dictionary of
+            "source" and "source_mask".
+        `log_probability` and `alignment` take such a source and "target", indices `(B, T)` in the format of `generate`,
+            which count up to and with the first 0. An index that the constraint forbids costs 1e30. The alignment
+            `(B, T, S + 1)` is the pointer: the distribution of each index, the end first.
 
     Raises:
         ValueError: If a size is not positive, a name is unknown, a layer does not fit, or values are known and an index of
@@ -141,11 +152,7 @@ class PointerNetwork(SequenceModel):
             "source": keras.Input((None, feature_dim), dtype="float32", name="source"),
             "source_mask": keras.Input((None,), dtype="bool", name="source_mask"),
         }
-        target = keras.Input((None,), dtype="int32", name="target")
-        logits, _ = self.decode(target, self.initial_state(source))
-        logits = self.target_padding(target, nan_after_no_position(logits, target, source["source_mask"]))
-        super().__init__(inputs={**source, "target": target}, outputs=logits, name=name, trainable=trainable)
-        self.dtype_policy = default_policy(dtype)  # `compile` reads it to scale the loss in float16
+        super().__init__(**self.training_graph(source), dtype=dtype, name=name, trainable=trainable)
 
     # === Layers ===
 
@@ -199,7 +206,7 @@ class PointerNetwork(SequenceModel):
         points = ops.where(mask[..., None], source["source"], 0.0)  # NaN in padding must not reach a gradient
         elements = self.element_dropout(self.outside(self.embedding(points)))
         mask = ops.pad(mask, ((0, 0), (1, 0)), constant_values=True)
-        elements = ops.where(mask[..., None], elements, 0)  # padding embeds to the bias, which is no nothing
+        elements = ops.where(mask[..., None], elements, 0)  # the embedding of padding is the bias, not zeros
         if self.real_first is None:
             return elements, encode_elements(self.encoder, elements, mask), mask
         memory = encode_elements(self.encoder, *self.real_first(elements, mask))
@@ -219,8 +226,8 @@ class PointerNetwork(SequenceModel):
             "recurrent": [dense(mean) for dense in self.initial_states],
         }
 
-    def decode(self, target, state):
-        """Logits `(B, T, S + 1)` after each index of `target (B, T)`, and the state after all of them."""
+    def decode(self, target, state, return_attention_scores=False):
+        """Logits `(B, T, S + 1)` after each index of `target (B, T)`, their softmax if asked for, and the state after all."""
         ids = ops.cumsum(ops.ones_like(state["counts"]), axis=-1)  # (B, S): 1, 2, ..., S
         pointed = ops.equal(target[..., None], ids[:, None])  # (B, T, S)
         chosen = ops.concatenate([ops.equal(target[..., None], 0), pointed], axis=-1)  # (B, T, S + 1)
@@ -231,23 +238,15 @@ class PointerNetwork(SequenceModel):
         allowed = self.choices(state["mask"][:, None], counts[:, 1:], target)  # (B, T, S + 1)
         logits = self.pointer(self.hidden_dropout(hidden), state["memory"], attention_mask=allowed)
         logits = ops.where(allowed, logits, LOWEST)  # whatever the pointer says for "never" in float16
-        return logits, {**state, "counts": counts[:, -1], "recurrent": recurrent}
+        logits = self.target_padding(target, nan_after_no_position(logits, target, state["mask"]))
+        weights = masked_softmax(logits) if return_attention_scores else None
+        return logits, weights, {**state, "counts": counts[:, -1], "recurrent": recurrent}
 
-    def decode_step(self, tokens, state):
-        """Logits `(B, S + 1)` after the indices `tokens (B,)`, and the next state."""
-        logits, state = self.decode(tokens[:, None], state)
-        return logits[:, 0], state
-
-    def align(self, source, target):
-        """`alignment` as a function of tensors, to be called inside a graph: the probabilities `(B, T, S + 1)`."""
-        probabilities = masked_softmax(self(self.teacher_forcing(source, target), training=False))
-        return ops.where(self.target_mask(target)[..., None], probabilities, 0.0)
-
-    def teacher_forcing(self, source, target):
-        return {**source, "target": shift_right(target, self.start_id)}
+    def decoder_inputs(self, target):
+        return shift_right(target, self.start_id)
 
     def target_mask(self, target):
-        return self.logits_mask(shift_right(target, self.start_id))
+        return self.logits_mask(self.decoder_inputs(target))
 
     def logits_mask(self, target):
         return real_targets(target)
@@ -269,55 +268,8 @@ class PointerNetwork(SequenceModel):
         return check_indices(target, source["source_mask"])
 
     def generate(self, inputs, max_length=None, sampler="greedy", return_scores=False):
-        """Indices for a batch of sources, by one compiled call.
-
-        Args:
-            inputs: Array `(B, S, F)`; or a list of B arrays `(n, F)`, each of a length of its own; or
-                `{"source": (B, S, F), "source_mask": (B, S)}`.
-            max_length: Integer L, length of the result. `None`: as many as the constraint can need for S positions, S + 1
-                unless it says otherwise.
-            sampler: As in every sequence model: "greedy", "beam", "sample" or an object.
-            return_scores: Boolean. Also return the scores as the sampler defines them.
-
-        Returns:
-            NumPy int32 indices `(B, L)`, counting from 1, with 0 for the end and after it; of a `BeamSearch` with
-            `num_results` n `(B, n, L)`, the best first. With `return_scores` `(indices, scores)`.
-
-        Raises:
-            ValueError: If shapes do not fit, a real point is not finite or the sampler is unknown.
-        """
+        """As in every sequence model; without `max_length` as long as the constraint can need."""
         return super().generate(inputs, max_length, sampler, return_scores)
-
-    def log_probability(self, inputs):
-        """How probable the model finds given answers for given sources.
-
-        `log_probability = sum over t of log p(target[t] | source, target[:t])`, up to and with the first 0, the end
-
-        Args:
-            inputs: `{"source", "source_mask", "target"}`: a source as in `generate` and int32 indices `(B, T)` in the
-                format of its answers.
-
-        Returns:
-            NumPy float32 `(B,)`. An index that the constraint forbids costs 1e30.
-
-        Raises:
-            ValueError: If an index is not a position of a real point, or there is not one answer for each source.
-        """
-        return super().log_probability(inputs)
-
-    def alignment(self, inputs):
-        """The pointer: with which probability each position is chosen in each step of given answers.
-
-        Args:
-            inputs: As in `log_probability`.
-
-        Returns:
-            NumPy float32 `(B, T, S + 1)`: the distribution of `target[t]`, the end first; zero after the first 0.
-
-        Raises:
-            ValueError: As in `log_probability`.
-        """
-        return super().alignment(inputs)
 
     def check_max_length(self, max_length):
         """`None` stays: the longest answer follows from the source, and one search serves sources of every length."""
@@ -333,58 +285,12 @@ class PointerNetwork(SequenceModel):
         """The most ids that an answer for a source of `length` positions can need, the end included."""
         return self.constraint.max_length(length)
 
-    # === Serving ===
+    # === Serving and config ===
 
     def serving_signatures(self, max_length=None, sampler="greedy"):
-        """What `keras_attention.serving.export` writes: `point` and `score`, for any number of points.
-
-            point   points (B, S, F), lengths (B,) -> indices (B, L), probabilities (B, L), scores (B,)
-            score   points (B, S, F), lengths (B,), indices (B, T) -> scores (B,)
-
-        A row has `lengths[b]` points, the rest is padding. `probabilities[t]` is that of `indices[t]`, given the indices
-        before it, 0 after the end; the scores are those of the sampler and of `log_probability`. The checks are those of
-        `models/points.py`.
-        """
-        feature_dim = self.config["feature_dim"]
-        inputs = {
-            "points": keras.KerasTensor((None, None, feature_dim), dtype="float32", name="points"),
-            "lengths": keras.KerasTensor((None,), dtype="int32", name="lengths"),
-        }
-
-        def source_of(points, lengths):
-            mask = ops.arange(ops.shape(points)[1], dtype="int32") < lengths[:, None]
-            return {"source": points, "source_mask": mask}
-
-        def point(points, lengths):
-            source = source_of(points, lengths)
-            indices, scores = self.search(source, max_length, sampler)
-            return {"indices": indices, "probabilities": self._probabilities(source, indices), "scores": scores}
-
-        def score(points, lengths, indices):
-            return {"scores": self.score(source_of(points, lengths), indices)}
-
-        indices = keras.KerasTensor((None, None), dtype="int32", name="indices")
-        of_points, of_indices = served_checks()
-        return {
-            "point": (point, inputs, of_points),
-            "score": (score, {**inputs, "indices": indices}, [*of_points, *of_indices]),
-        }
-
-    def _probabilities(self, source, indices):
-        """The probability of each index `(B, L)` or `(B, n, L)`, given those before it; 0 after the end."""
-        shape = ops.shape(indices)
-        if len(shape) == 3:
-            source = keras.tree.map_structure(lambda tensor: ops.repeat(tensor, shape[1], axis=0), source)
-            indices = ops.reshape(indices, (shape[0] * shape[1], shape[2]))
-        gained = ops.exp(self.token_log_probabilities(source, indices))
-        return ops.reshape(ops.where(self.target_mask(indices), gained, 0.0), shape)
-
-    # === Config ===
+        """`point` and `score`, for any number of points: see `models/pointer_signatures.py`."""
+        return pointer_signatures(self, max_length, sampler)
 
     def get_config(self):
         parts = {"score": self.pointer.score, "glimpse": self.pointer.glimpse}
         return config_of_model(self, encoder=self.encoder[0], decoder=self.decoder.layer, **parts)
-
-    @classmethod
-    def from_config(cls, config, custom_objects=None):
-        return cls(**config)

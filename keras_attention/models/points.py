@@ -6,7 +6,7 @@ from keras import ops
 from keras_attention.checks.messages import shortened
 from keras_attention.checks.points import check_digits
 from keras_attention.checks.shapes import check_not_ragged, sizes_differ
-from keras_attention.models.sequence_model import integer_rows, lengths_of_rows, take_input
+from keras_attention.models.ids import integer_rows, lengths_of_rows, take_input
 from keras_attention.ops.known_values import known_values
 from keras_attention.ops.masks import as_mask
 from keras_attention.tokens import PAD
@@ -17,34 +17,6 @@ BEHIND_END = "0 ends an answer: only 0 may follow it."
 
 def no_position(name):
     return f"`{name}` must hold 0 or the position, from 1, of a real point."
-
-
-def served_checks():
-    """What `check_points` and `check_indices` check in Python, for the rows of a served signature.
-
-    Returns:
-        Two lists of checks `(reason, function of the inputs -> boolean (B,))`: those of `points (B, S, F)` and
-        `lengths (B,)`, and those of `indices (B, T)` for them.
-    """
-
-    def has_impossible_length(points, lengths, **_):
-        return (lengths < 0) | (lengths > ops.shape(points)[1])
-
-    def is_not_finite(points, lengths, **_):
-        real = ops.arange(ops.shape(points)[1], dtype="int32") < lengths[:, None]
-        return ops.any(real & ~ops.all(ops.isfinite(points), axis=-1), axis=-1)
-
-    def goes_on_behind_end(indices, **_):
-        return ops.any((indices[:, 1:] != PAD) & (indices[:, :-1] == PAD), axis=-1)
-
-    def points_outside(indices, lengths, **_):
-        return ops.any((indices < 0) | (indices > lengths[:, None]), axis=-1)
-
-    of_points = [
-        ("`lengths` must be from 0 to the number of points.", has_impossible_length),
-        (NOT_FINITE, is_not_finite),
-    ]
-    return of_points, [(BEHIND_END, goes_on_behind_end), (no_position("indices"), points_outside)]
 
 
 def checked_inputs(inputs):

@@ -1,6 +1,7 @@
-"""What all sequence models share: decoding from a source, and the signatures they can serve."""
+"""The base class of the models that write a target sequence for a source sequence."""
 
 import contextlib
+import types
 
 import keras
 import numpy as np
@@ -9,10 +10,14 @@ from keras import ops
 from keras_attention import decoding
 from keras_attention.checks.arguments import check_positive_integer
 from keras_attention.decoding.symbols import check_end
+from keras_attention.models.compiled_search import CompiledSearches
+from keras_attention.models.config import config_of_model
+from keras_attention.models.ids import check_ids, shift_real_right, take_input, vocabulary_check
+from keras_attention.ops.ids import checked_ids
 from keras_attention.ops.known_values import known_values
 from keras_attention.ops.masks import padding_mask
-from keras_attention.ops.positions import order_real_first, places_real_first, reordered
-from keras_attention.tokens import END, PAD, START
+from keras_attention.saving.dtype_policies import default_policy
+from keras_attention.tokens import END, START
 from keras_attention.training.losses import SmoothedCrossentropy, check_labels
 from keras_attention.training.token_model import TokenModel
 
@@ -20,24 +25,43 @@ from keras_attention.training.token_model import TokenModel
 class SequenceModel(TokenModel):
     """Base class of the models that write a target sequence for a source sequence.
 
-    A subclass builds its functional graph on `{"source": (B, S), "target": (B, T)}` and writes five methods over the
-    same layers:
+    A subclass makes its layers, keeps its arguments in the dictionary `self.config`, and calls
+
+        super().__init__(**self.training_graph(source), dtype=dtype, name=name, trainable=trainable)
+
+    with a symbolic source. Over the layers it writes three methods:
 
         encode(source): the encoded source.
-        initial_state(source, max_length): nest of tensors from which decoding starts, batch first, and scalars; for a
-            coverage penalty a dictionary with "coverage", as in `decoding.beam_search`.
-        decode_step(tokens (B,), state): `(logits (B, V), state)` of the next position.
-        align(source, target): the weights (B, T, S) with which each target token attends to the source.
-        check_source(inputs): the source of `generate`'s inputs, an array or a nest of arrays, batch first; raises a clear
-            error for what the model cannot read.
-        check_target(target, source): the target as int32 ids (B, T), likewise.
+        initial_state(source, max_length=None): the state before the first token, a nest of tensors, batch first, and
+            scalars. With `max_length` it has room for so many steps; without, `decode` gets the whole target at once, as
+            in training.
+        decode(target, state, return_attention_scores=False): `(logits, weights, state)`. The logits `(B, T, V)` are those
+            of the token after each of `target (B, T)`. The weights `(B, T, S)` tell which source positions each of them
+            attended to; `None` unless asked for. The state is the one after the whole target.
 
-    Where its sequences do not start and end with the symbols of `keras_attention.tokens`, it says with which, in
-    `start_id` and `end_id`. In return it gets `generate`, `log_probability`, `alignment` and `serving_signatures`.
+    The same `decode` makes the graph for training and takes the steps of a search. Where the state is a dictionary with
+    "coverage" `(B, S)`, the attention that each source position has received, 1 at padding, `decode_step` adds the
+    weights of its step to it, and `BeamSearch(coverage_penalty=...)` can be used.
+
+    Sources and targets are ids of the vocabularies in `vocabulary_sizes`. A model that reads something else writes
+    `check_source` and `check_target`. A model whose sequences do not start and end with the symbols of
+    `keras_attention.tokens` names its own in `start_id` and `end_id`.
+
+    In return it gets `decode_step`, `generate`, `log_probability`, `alignment`, `serving_signatures`, `get_config` and
+    `from_config`. It may still write `decode_step` and `align` itself, and its graph, config and checks, as in version 0.1.
     """
 
     start_id = START
     end_id = END
+    config = None
+    vocabulary_sizes = types.MappingProxyType({})  # {"source": number of ids, "target": number of ids}
+
+    # === Building ===
+
+    def __init__(self, *args, dtype=None, **kwargs):
+        super().__init__(*args, **kwargs)
+        if dtype is not None:
+            self.dtype_policy = default_policy(dtype)  # `compile` reads it to scale the loss in float16
 
     def __setattr__(self, name, value):
         # The layers come before the graph that is made of them, and torch takes no layer before its own `__init__`.
@@ -48,12 +72,45 @@ class SequenceModel(TokenModel):
         else:
             super().__setattr__(name, value)
 
+    def training_graph(self, source):
+        """Inputs and outputs of the graph that predicts each token of a target from those before it.
+
+        Args:
+            source: `keras.Input` of the source ids `(B, S)`, named "source", or a dictionary of inputs by their names.
+        """
+        target = keras.Input((None,), dtype="int32", name="target")
+        logits, _, _ = self.decode(target, self.initial_state(source))
+        return {"inputs": graph_inputs(source, target), "outputs": logits}
+
+    def call(self, inputs, training=None, mask=None):
+        # Keras casts floats to the integers of the `Input`, by which a fraction would be another id.
+        if isinstance(inputs, dict):
+            sizes = {name: size for name, size in self.vocabulary_sizes.items() if name in inputs}
+            inputs = {**inputs, **{name: checked_ids(name, inputs[name], size) for name, size in sizes.items()}}
+        return super().call(inputs, training=training, mask=mask)
+
     def make_train_function(self, force=False):
         # An optimizer that makes its variables inside the first step has TensorFlow trace that step twice.
         strategy = getattr(self, "distribute_strategy", None)
         with contextlib.nullcontext() if strategy is None else strategy.scope():
             self.optimizer.build(self.trainable_variables)
         return super().make_train_function(force)
+
+    # === Decoding ===
+
+    def decode(self, target, state, return_attention_scores=False):
+        raise NotImplementedError(
+            f"{type(self).__name__} must define `decode(target, state, return_attention_scores=False)`, which returns "
+            "`(logits, weights, state)`."
+        )
+
+    def decode_step(self, tokens, state):
+        """Logits `(B, V)` of the position after `tokens (B,)`, and the next state."""
+        has_coverage = isinstance(state, dict) and "coverage" in state
+        logits, weights, state = self.decode(tokens[:, None], state, return_attention_scores=has_coverage)
+        if has_coverage:
+            state = {**state, "coverage": state["coverage"] + weights[:, 0]}
+        return logits[:, 0], state
 
     def search(self, source, max_length, sampler="greedy", end=None):
         """`generate` as a function of tensors, to be called inside a graph: what the sampler returns, `(tokens, scores)`."""
@@ -69,16 +126,16 @@ class SequenceModel(TokenModel):
             inputs: Integer ids of the source `(B, S)`, padded with 0 in any place, or `{"source": ids}`.
             max_length: Integer, length of the result.
             sampler: "greedy", "beam", "sample", or a callable `(step, state, start, max_length, end) -> (tokens, scores)`
-                as `BeamSearch(beam_width=5)` of `keras_attention.decoding` is one. Each is compiled once; equal
-                `BeamSearch` objects are one, but every `Sample` object is another: make it once and keep it.
+                such as `BeamSearch(beam_width=5)` of `keras_attention.decoding`. Each is compiled once. Equal `BeamSearch`
+                objects count as one; every `Sample` object is another, so make it once and keep it.
             return_scores: Boolean. Also return the scores as the sampler defines them.
             end: Integer, or a list or tuple of integers: the ids that end an answer. `None`: the model's own, `end_id`.
 
         Returns:
             NumPy int32 ids `(B, max_length)`, without the start symbol, with the end symbol, padded after it; of a
             `BeamSearch` with `num_results` n `(B, n, max_length)`, the best first. With `return_scores`
-            `(ids, scores)`, the scores float32 `(B,)` or `(B, n)`; an answer of padding with the score NaN where the
-            model gives no distribution, as after training that diverged.
+            `(ids, scores)`, the scores float32 `(B,)` or `(B, n)`. Where the model gives no distribution, as after
+            training that diverged, the answer is padding and its score NaN.
 
         Raises:
             ValueError: If ids are outside the vocabulary, or the sampler is unknown.
@@ -99,12 +156,22 @@ class SequenceModel(TokenModel):
 
     def _run_search(self, source, max_length, sampler, end):
         if not hasattr(self, "_compiled_searches"):
-            self._compiled_searches = _CompiledSearches(self)
+            self._compiled_searches = CompiledSearches(self)
         return self._compiled_searches(source, max_length, sampler, check_end(end))
 
-    def score(self, source, target):
-        """`log_probability` as a function of tensors, to be called inside a graph."""
-        return ops.sum(self.token_log_probabilities(source, target), axis=-1)
+    # === Given targets ===
+
+    def decoder_inputs(self, target):
+        """What the decoder has read when it predicts each token of `target (B, T)`."""
+        return shift_real_right(target, self.start_id)
+
+    def teacher_forcing(self, source, target):
+        """The inputs of the graph with which it predicts each token of `target (B, T)`."""
+        return graph_inputs(source, self.decoder_inputs(target))
+
+    def target_mask(self, target):
+        """Mask `(B, T)` of the real tokens of a target."""
+        return padding_mask(target)
 
     def token_log_probabilities(self, source, target):
         """log p of each token `(B, T)`, given those before it; 0 at padding."""
@@ -113,13 +180,9 @@ class SequenceModel(TokenModel):
         gained = ops.take_along_axis(log_probabilities, target[..., None], axis=-1)[..., 0]  # (B, T)
         return ops.where(self.target_mask(target), gained, 0.0)
 
-    def teacher_forcing(self, source, target):
-        """The inputs of the graph with which it predicts each token of `target (B, T)`."""
-        return {"source": source, "target": shift_real_right(target, self.start_id)}
-
-    def target_mask(self, target):
-        """Mask `(B, T)` of what is not padding."""
-        return padding_mask(target)
+    def score(self, source, target):
+        """`log_probability` as a function of tensors, to be called inside a graph."""
+        return ops.sum(self.token_log_probabilities(source, target), axis=-1)
 
     def log_probability(self, inputs):
         """How probable the model finds given targets for given sources.
@@ -135,12 +198,57 @@ class SequenceModel(TokenModel):
                 start symbol.)
 
         Returns:
-            NumPy float32 `(B,)`; 0 for a target of nothing but padding.
+            NumPy float32 `(B,)`; 0 for a target of padding alone.
 
         Raises:
             ValueError: If ids are outside the vocabulary, or there is not one target for each source.
         """
         return ops.convert_to_numpy(self.score(*self.check_pairs(inputs)))
+
+    def align(self, source, target):
+        """`alignment` as a function of tensors, to be called inside a graph."""
+        state = self.initial_state(source)
+        _, weights, _ = self.decode(self.decoder_inputs(target), state, return_attention_scores=True)
+        return ops.where(self.target_mask(target)[..., None], weights, 0.0)
+
+    def alignment(self, inputs):
+        """Which source positions the model attends to when it predicts each token of given targets.
+
+        Args:
+            inputs: `{"source": (B, S), "target": (B, T)}`, as in `log_probability`.
+
+        Returns:
+            NumPy float32 `(B, T, S)`: row t is the distribution over the source for the prediction of `target[t]`. It
+            is zero at padding of the source, and for padding of the target.
+
+        Raises:
+            ValueError: As in `log_probability`.
+        """
+        return ops.convert_to_numpy(self.align(*self.check_pairs(inputs)))
+
+    # === Checks ===
+
+    def check_source(self, inputs):
+        """The source of `generate`'s inputs as an array, or as a nest of arrays, batch first; here int32 ids `(B, S)`."""
+        source = take_input(inputs, "source") if isinstance(inputs, dict) else inputs
+        return check_ids("source", source, self.vocabulary_sizes["source"])
+
+    def check_target(self, target, source):
+        """The target as int32 ids `(B, T)`."""
+        return check_ids("target", target, self.vocabulary_sizes["target"])
+
+    def check_pairs(self, inputs):
+        """Source and target `(B, T)` as tensors, after checking them."""
+        _, target = (take_input(inputs, name) for name in ("source", "target"))
+        source = self.check_source(inputs)
+        target = self.check_target(target, source)
+        source_shape = keras.tree.flatten(source)[0].shape
+        if source_shape[0] != len(target):
+            raise ValueError(
+                "There must be one target for each source. Received source of shape "
+                f"{source_shape} and target of shape {target.shape}. Repeat a source for each of its targets."
+            )
+        return keras.tree.map_structure(ops.convert_to_tensor, (source, target))
 
     def logits_mask(self, target):
         """Mask `(B, T)` of the logits that count, for the ids `target (B, T)` that the decoder reads."""
@@ -161,33 +269,7 @@ class SequenceModel(TokenModel):
             weights = weights * np.reshape(ops.convert_to_numpy(sample_weight), (len(labels), -1))
         check_labels(labels, weights, self.number_of_classes(x))
 
-    def alignment(self, inputs):
-        """Which source positions the model attends to when it predicts each token of given targets.
-
-        Args:
-            inputs: `{"source": (B, S), "target": (B, T)}`, as in `log_probability`.
-
-        Returns:
-            NumPy float32 `(B, T, S)`: row t is the distribution over the source for the prediction of `target[t]`. It
-            is zero at padding of the source, and for padding of the target.
-
-        Raises:
-            ValueError: As in `log_probability`.
-        """
-        return ops.convert_to_numpy(self.align(*self.check_pairs(inputs)))
-
-    def check_pairs(self, inputs):
-        """Source and target `(B, T)` as tensors, after checking them."""
-        _, target = (take_input(inputs, name) for name in ("source", "target"))
-        source = self.check_source(inputs)
-        target = self.check_target(target, source)
-        source_shape = keras.tree.flatten(source)[0].shape
-        if source_shape[0] != len(target):
-            raise ValueError(
-                "There must be one target for each source. Received source of shape "
-                f"{source_shape} and target of shape {target.shape}. Repeat a source for each of its targets."
-            )
-        return keras.tree.map_structure(ops.convert_to_tensor, (source, target))
+    # === Serving and config ===
 
     def serving_signatures(self, max_length=64, sampler="greedy"):
         """What `keras_attention.serving.export` writes: name -> (function of tensors, inputs, checks).
@@ -195,7 +277,7 @@ class SequenceModel(TokenModel):
         The first is the default. A check is `(reason, function of the inputs -> boolean (B,))`, True for a row that has no
         answer for this reason.
         """
-        checks = {name: vocabulary_check(name, size) for name, size in getattr(self, "vocabulary_sizes", {}).items()}
+        checks = {name: vocabulary_check(name, size) for name, size in self.vocabulary_sizes.items()}
         of_source, of_both = (
             [checks[name] for name in names if name in checks] for names in (["source"], ["source", "target"])
         )
@@ -221,36 +303,18 @@ class SequenceModel(TokenModel):
             "align_ids": (align_ids, {"source": source, "target": target}, of_both),
         }
 
+    def get_config(self):
+        return super().get_config() if self.config is None else config_of_model(self)
 
-class _Search(keras.Model):
-    """The decoding loop as a model of its own, so that `predict_on_batch` compiles it on every backend."""
-
-    def __init__(self, model, max_length, sampler, end):
-        super().__init__(name="search")
-        self.model = model
-        self.max_length = max_length
-        self.sampler = decoding.get(sampler)
-        self.end = end
-        self.seed_generator = getattr(self.sampler, "seed_generator", None)  # tracked, so that its state is kept
-
-    def call(self, source):
-        return self.model.search(source, self.max_length, self.sampler, self.end)
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        is_graph = "layers" in config  # Keras' own config, of a subclass without `config`
+        return super().from_config(config, custom_objects) if is_graph else cls(**config)
 
 
-class _CompiledSearches:
-    """The searches of one model. A plain object, which Keras neither tracks nor saves with the model that it holds."""
-
-    def __init__(self, model):
-        self.model = model
-        self.searches = {}
-
-    def __call__(self, source, max_length, sampler, end):
-        key = (max_length, sampler, end, *map(id, self.model.variables))  # LoRA and quantization exchange variables
-        if key not in self.searches:
-            search = _Search(self.model, max_length, sampler, end)
-            search.compile()
-            self.searches[key] = search
-        return tuple(map(np.asarray, self.searches[key].predict_on_batch(source)))
+def graph_inputs(source, target):
+    """The inputs of the graph: `{"source": ids, "target": ids}`, or with the dictionary that the source is."""
+    return {**(source if isinstance(source, dict) else {"source": source}), "target": target}
 
 
 def is_smoothed(loss):
@@ -271,77 +335,3 @@ def check_label_shapes(labels, sample_weight, target_shape):
             f"`sample_weight` must have one weight for each example, shape ({B},), or for each token, shape ({B}, {T}). "
             f"Received shape {np.shape(sample_weight)}."
         )
-
-
-def shift_right(target, start=START):
-    """What the decoder has read before each token: `[[7, 8, 2, 0]]` -> `[[1, 7, 8, 2]]` (1 = start, 2 = end)."""
-    return ops.concatenate([ops.full_like(target[:, :1], start), target[:, :-1]], axis=1)
-
-
-def shift_real_right(target, start=START):
-    """As `shift_right`, from one real token to the next, and 0 at padding: `[[0, 7, 0, 8, 2]]` -> `[[0, 1, 0, 7, 8]]`."""
-    mask = padding_mask(target)
-    together = reordered(target[..., None], order_real_first(mask))[..., 0]
-    shifted = shift_right(together, start)
-    in_place = reordered(shifted[..., None], places_real_first(mask))[..., 0]
-    return ops.where(mask, in_place, PAD)
-
-
-def take_input(inputs, name):
-    """`inputs[name]`, or a clear error."""
-    if not isinstance(inputs, dict) or name not in inputs:
-        received = sorted(inputs) if isinstance(inputs, dict) else type(inputs).__name__
-        raise ValueError(f'The inputs must be a dictionary with "{name}". Received: {received}.')
-    return inputs[name]
-
-
-def check_ids(name, ids, vocabulary_size):
-    """`ids` as an int32 array `(B, length)`, after checking rank, type and range."""
-    ids = integer_rows(name, ids, "ids", "length", "sequence")
-    if ids.size and (ids.min() < 0 or ids.max() >= vocabulary_size):
-        wrong = ids.max() if ids.max() >= vocabulary_size else ids.min()
-        raise ValueError(outside_vocabulary(f"`{name}` has the id {wrong},", vocabulary_size))
-    return ids.astype("int32")
-
-
-def outside_vocabulary(what, vocabulary_size):
-    """The words about an id that is none, in Python and in a served answer."""
-    return (
-        f"{what} outside the vocabulary [0, {vocabulary_size}). "
-        "Tokenise with the tokeniser that the model was trained with."
-    )
-
-
-def vocabulary_check(name, vocabulary_size):
-    """What `check_ids` checks in Python, for the rows of the argument `name` of a served signature."""
-
-    def is_outside(**inputs):
-        ids = inputs[name]
-        return ops.any((ids < 0) | (ids >= vocabulary_size), axis=tuple(range(1, len(ids.shape))))  # (B,)
-
-    return outside_vocabulary(f"`{name}` has an id", vocabulary_size), is_outside
-
-
-def integer_rows(name, rows, kind, axis, item):
-    """`rows` as an integer array `(B, length)`, after checking rank and type.
-
-    The words of the messages: `kind` is what the integers are, `axis` the name of the second axis, `item` a row.
-    """
-    lengths = lengths_of_rows(rows)
-    if len(set(lengths)) > 1:
-        raise ValueError(
-            f"The rows of `{name}` must be of one length. Received rows of {lengths} {kind}. "
-            f"Pad them with 0, for example with `keras.utils.pad_sequences({kind}, padding='post')`."
-        )
-    rows = ops.convert_to_numpy(rows)
-    if rows.ndim != 2 or (rows.size and not np.issubdtype(rows.dtype, np.integer)):
-        raise ValueError(
-            f"`{name}` must be integer {kind} of shape (B, {axis}), padded with 0. Received shape {rows.shape} and dtype "
-            f"{rows.dtype}. Wrap a single {item} in a list: `[{kind}]`."
-        )
-    return rows
-
-
-def lengths_of_rows(rows):
-    """The lengths of what a list or tuple holds; of numbers, and of what is no list, none."""
-    return [len(row) for row in rows if hasattr(row, "__len__")] if isinstance(rows, list | tuple) else []

@@ -12,12 +12,11 @@ from keras_attention.layers import (
     TransformerEncoderBlock,
 )
 from keras_attention.layers.flow import check_stepwise
-from keras_attention.models.config import config_of_model
-from keras_attention.models.sequence_model import SequenceModel, check_ids, shift_real_right, take_input
-from keras_attention.ops.ids import checked_ids
+from keras_attention.layers.transformer_block import call_attention
+from keras_attention.models.sequence_model import SequenceModel
 from keras_attention.ops.masks import padding_mask
 from keras_attention.ops.random import split_seed
-from keras_attention.saving.dtype_policies import default_policy, policy_at
+from keras_attention.saving.dtype_policies import policy_at
 from keras_attention.saving.lookup import config_of, copy_of
 from keras_attention.saving.models import made_of_arguments
 
@@ -131,11 +130,8 @@ class Transformer(SequenceModel):
         }
 
         self._make_layers(target_vocabulary_size, score, encoder_alignment or alignment, alignment, dtype)
-        source, target = (keras.Input((None,), dtype="int32", name=name) for name in ("source", "target"))
-        logits = self.decode(target, *self._encode(source))
-        inputs = {"source": source, "target": target}
-        super().__init__(inputs=inputs, outputs=logits, name=name, trainable=trainable)
-        self.dtype_policy = default_policy(dtype)  # `compile` reads it to scale the loss in float16
+        source = keras.Input((None,), dtype="int32", name="source")
+        super().__init__(**self.training_graph(source), dtype=dtype, name=name, trainable=trainable)
 
     # === Layers ===
 
@@ -183,36 +179,75 @@ class Transformer(SequenceModel):
 
     # === Forward ===
 
-    def call(self, inputs, training=None, mask=None):
-        # Keras casts floats to the integers of the `Input`, by which a fraction would be another id.
-        if isinstance(inputs, dict):
-            ids = {name: checked_ids(name, inputs[name], size) for name, size in self.vocabulary_sizes.items()}
-            inputs = {**inputs, **ids}
-        return super().call(inputs, training=training, mask=mask)
+    @property
+    def vocabulary_sizes(self):
+        return {"source": self.source_embedding.vocabulary_size, "target": self.target_embedding.vocabulary_size}
 
     def encode(self, source):
         """The encoded source `(B, S, D)` of integer ids `(B, S)`."""
         return self._encode(source)[0]
 
-    def _encode(self, source, weights=None):
-        """The encoded source `(B, S, D)` and its mask `(B, S)`; every block's weights are added to the list `weights`."""
-        mask = padding_mask(source)
+    def _encode(self, source, return_attention_scores=False):
+        """The encoded source `(B, S, D)`, its mask `(B, S)`, and the weights of every block, if asked for."""
+        mask, weights = padding_mask(source), []
         hidden = self.source_dropout(self.position_encoding(self.source_embedding(source), mask=mask))
+        options = {"mask": mask, "return_attention_scores": return_attention_scores}
         for block in self.encoder_blocks:
-            hidden = _call_block(block, hidden, weights=weights, mask=mask)
-        return (hidden if self.encoder_norm is None else self.encoder_norm(hidden)), mask
+            hidden, block_weights, _ = call_attention(block, hidden, **options)
+            weights.append(block_weights)
+        return (hidden if self.encoder_norm is None else self.encoder_norm(hidden)), mask, weights
 
-    def decode(self, target, encoded, source_mask, weights=None):
-        """Logits `(B, T, V)` of target ids `(B, T)`, given the encoded source `(B, S, D)` and its mask `(B, S)`."""
-        mask = padding_mask(target)
-        hidden = self.target_dropout(self.position_encoding(self.target_embedding(target), mask=mask))
-        for block in self.decoder_blocks:
-            hidden = _call_block(block, hidden, encoded, weights=weights, target_mask=mask, source_mask=source_mask)
-        return self._logits(hidden)
+    def initial_state(self, source, max_length=None):
+        """The state before the first token, for source ids `(B, S)`.
 
-    def _logits(self, hidden):
+        Without `max_length` it holds the encoded source and its mask. With it there are caches for so many positions of the
+        target, the index of the first free one, and the coverage `(B, S)`: the attention that each source position has
+        received from the last block so far, the mean over the heads; 1 at padding.
+        """
+        encoded, mask, _ = self._encode(source)
+        if max_length is None:
+            return {"encoded": encoded, "source_mask": mask}
+        return {
+            "caches": [block.initial_cache(encoded, max_length, source_mask=mask) for block in self.decoder_blocks],
+            "source_mask": mask,
+            "coverage": ops.cast(ops.logical_not(mask), "float32"),
+            "index": ops.zeros((), "int32"),
+        }
+
+    def decode(self, target, state, return_attention_scores=False):
+        """Logits `(B, T, V)` after each of `target (B, T)`, weights `(B, T, S)` if asked for, and the state after all.
+
+        The weights are those of the last block's cross-attention, the mean over the heads. A state without caches reads
+        the whole target, and its padding counts nothing, wherever it stands. A state with caches goes on from what they
+        hold, and every id counts: what comes after the end of a row is read by nobody.
+        """
+        asked = [False] * (len(self.decoder_blocks) - 1) + [return_attention_scores]
+        logits, weights, state = self._decode(target, state, asked)
+        if return_attention_scores:
+            return logits, ops.mean(ops.cast(weights[-1]["cross"], "float32"), axis=1), state
+        return logits, None, state
+
+    def _decode(self, target, state, asked):
+        """As `decode`, with the weights of every block, `None` for those not `asked` for."""
+        mask = positions = None
+        index, T = state.get("index"), ops.shape(target)[1]
+        if index is None:
+            mask = padding_mask(target)
+        else:
+            positions = index + ops.arange(T, dtype="int32")
+        hidden = self.position_encoding(self.target_embedding(target), mask=mask, positions=positions)
+        hidden, weights, caches = self.target_dropout(hidden), [], []
+        options = {"target_mask": mask, "source_mask": state["source_mask"], "cache_index": index}
+        memories = state.get("caches", [None] * len(self.decoder_blocks))
+        for block, cache, is_asked in zip(self.decoder_blocks, memories, asked, strict=True):
+            hidden, block_weights, cache = call_attention(
+                block, hidden, state.get("encoded"), cache=cache, return_attention_scores=is_asked, **options
+            )
+            weights.append(block_weights)
+            caches.append(cache)
         hidden = hidden if self.decoder_norm is None else self.decoder_norm(hidden)
-        return self.target_embedding(hidden, reverse=True) if self.logits_dense is None else self.logits_dense(hidden)
+        logits = self.target_embedding(hidden, reverse=True) if self.logits_dense is None else self.logits_dense(hidden)
+        return logits, weights, state if index is None else {**state, "caches": caches, "index": index + T}
 
     def attention_weights(self, inputs):
         """The weights of every layer for `{"source": (B, S), "target": (B, T)}`.
@@ -222,82 +257,11 @@ class Transformer(SequenceModel):
             `(B, N, S, S)`, `(B, N, T, T)` and `(B, N, T, S)`.
         """
         source, target = self.check_pairs(inputs)
-        encoder, decoder = [], []
-        self.decode(target, *self._encode(source, encoder), decoder)
+        encoded, mask, encoder = self._encode(source, return_attention_scores=True)
+        state = {"encoded": encoded, "source_mask": mask}
+        _, decoder, _ = self._decode(target, state, [True] * len(self.decoder_blocks))
         return {
             "encoder": encoder,
             "decoder_self": [weights["self"] for weights in decoder],
             "decoder_cross": [weights["cross"] for weights in decoder],
         }
-
-    def align(self, source, target):
-        """`alignment` as a function of tensors, to be called inside a graph: the last layer's cross-attention.
-
-        The weights are the mean over the heads, in the decoder that has read the target up to each token.
-        """
-        decoder = []
-        self.decode(shift_real_right(target), *self._encode(source), decoder)
-        weights = ops.mean(ops.cast(decoder[-1]["cross"], "float32"), axis=1)  # (B, T, S)
-        return ops.where(padding_mask(target)[..., None], weights, 0.0)
-
-    # === Decoding step by step ===
-
-    @property
-    def vocabulary_sizes(self):
-        """Number of ids of the source and of the target."""
-        return {
-            "source": self.source_embedding.vocabulary_size,
-            "target": self.target_embedding.vocabulary_size,
-        }
-
-    def check_source(self, inputs):
-        source = take_input(inputs, "source") if isinstance(inputs, dict) else inputs
-        return check_ids("source", source, self.vocabulary_sizes["source"])
-
-    def check_target(self, target, source):
-        return check_ids("target", target, self.vocabulary_sizes["target"])
-
-    def initial_state(self, source, max_length):
-        """State before the first of `max_length` steps for source ids `(B, S)`: caches, the source's mask, the index.
-
-        Beside them the coverage `(B, S)`: the attention that each source position has received from the last block so
-        far, averaged over the heads; 1 at padding.
-        """
-        encoded, mask = self._encode(source)
-        return {
-            "caches": [block.initial_cache(encoded, max_length, source_mask=mask) for block in self.decoder_blocks],
-            "source_mask": mask,
-            "coverage": ops.cast(ops.logical_not(mask), "float32"),
-            "index": ops.zeros((), "int32"),
-        }
-
-    def decode_step(self, tokens, state):
-        """Logits `(B, V)` of the position after `tokens (B,)`, and the next state."""
-        index, caches = state["index"], []
-        hidden = self.target_embedding(ops.expand_dims(tokens, -1))  # (B, 1, D)
-        hidden = self.position_encoding(hidden, positions=index[None])
-        options = {"source_mask": state["source_mask"], "cache_index": index, "return_attention_scores": True}
-        for block, cache in zip(self.decoder_blocks, state["caches"], strict=True):
-            hidden, weights, cache = block(hidden, cache=cache, **options)
-            caches.append(cache)
-        logits = ops.squeeze(self._logits(hidden), axis=1)  # (B, V)
-        attention = ops.mean(ops.cast(weights["cross"][:, :, 0], "float32"), axis=1)  # (B, S)
-        return logits, {**state, "caches": caches, "coverage": state["coverage"] + attention, "index": index + 1}
-
-    # === Config ===
-
-    def get_config(self):
-        return config_of_model(self)
-
-    @classmethod
-    def from_config(cls, config, custom_objects=None):
-        return cls(**config)
-
-
-def _call_block(block, *tensors, weights=None, **masks):
-    """The block's output; with a list `weights`, its attention weights are added to it."""
-    if weights is None:
-        return block(*tensors, **masks)
-    output, block_weights = block(*tensors, return_attention_scores=True, **masks)
-    weights.append(block_weights)
-    return output

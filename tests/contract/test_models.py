@@ -156,7 +156,7 @@ NOT_IN_A_GRAPH = {
     "TransformerBlock",
     "SequenceModel",
     "Rows",
-    "_Search",
+    "Search",
 }
 LAYER_CLASSES = {
     each

@@ -87,7 +87,7 @@ def test_the_memory_starts_with_the_end(model):
 def test_the_pointer_reads_the_memory_under_the_constraint():
     model = shared("permutation")
     state = model.initial_state(SOURCE)
-    logits, after = model.decode(ops.convert_to_tensor(TARGET), state)
+    logits, _, after = model.decode(ops.convert_to_tensor(TARGET), state)
     counts = to_numpy(after["counts"])
     np.testing.assert_array_equal(counts, [np.bincount(row, minlength=S + 1)[1:] for row in TARGET])
     inputs = np.stack([to_numpy(state["elements"])[row, TARGET[row]] for row in range(B)])

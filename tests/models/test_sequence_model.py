@@ -5,8 +5,10 @@ from keras import ops
 from models.conftest import LABELS, SOURCE, TARGET, make_transformer
 from tolerances import FLOAT32
 
+from keras_attention import layers
 from keras_attention.decoding import BeamSearch, Sample
 from keras_attention.models import Transformer
+from keras_attention.models.sequence_model import SequenceModel
 from keras_attention.scores import AdditiveScore, Score
 from keras_attention.tokens import PAD, START
 from keras_attention.training import SmoothedCrossentropy
@@ -257,3 +259,102 @@ def test_generate_returns_the_scores_of_the_sampler(transformers):
     np.testing.assert_array_equal(ids, model.generate(SOURCE, max_length=5))
     expected = model.log_probability({"source": SOURCE, "target": ids})
     np.testing.assert_allclose(scores, expected, atol=FLOAT32)
+
+
+# === Models of users ===
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class Recurrent(SequenceModel):
+    """A recurrent decoder that attends to the embedded source: the three methods of the contract, and nothing else."""
+
+    def __init__(self, vocabulary_size, hidden_dim, name=None, trainable=True):
+        self.config = {"vocabulary_size": vocabulary_size, "hidden_dim": hidden_dim}
+        self.vocabulary_sizes = {"source": vocabulary_size, "target": vocabulary_size}
+        self.embedding = layers.TokenEmbedding(vocabulary_size, hidden_dim)
+        self.gru = keras.layers.GRU(hidden_dim, return_sequences=True, return_state=True)
+        self.attention = layers.SoftAttention()
+        self.logits = keras.layers.Dense(vocabulary_size)
+        source = keras.Input((None,), dtype="int32", name="source")
+        super().__init__(**self.training_graph(source), name=name, trainable=trainable)
+
+    def encode(self, source):
+        return self.embedding(source)
+
+    def initial_state(self, source, max_length=None):
+        encoded, mask = self.encode(source), ops.not_equal(source, PAD)
+        coverage = 1 - ops.cast(mask, "float32")
+        return {"encoded": encoded, "mask": mask, "hidden": ops.mean(encoded, axis=1), "coverage": coverage}
+
+    def decode(self, target, state, return_attention_scores=False):
+        outputs, hidden = self.gru(self.embedding(target), initial_state=state["hidden"])
+        options = {"value_mask": state["mask"], "return_attention_scores": return_attention_scores}
+        attended = self.attention(outputs, state["encoded"], **options)
+        context, weights = attended if return_attention_scores else (attended, None)
+        return self.logits(ops.concatenate([outputs, context], axis=-1)), weights, {**state, "hidden": hidden}
+
+
+class Earlier(SequenceModel):
+    """As users wrote models of version 0.1: with a graph, steps, weights, checks and a config of their own."""
+
+    def __init__(self, vocabulary_size, **kwargs):
+        self.embedding = keras.layers.Embedding(vocabulary_size, vocabulary_size)
+        inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in ("source", "target")}
+        mean = ops.mean(self.encode(inputs["source"]), axis=1, keepdims=True)
+        super().__init__(inputs=inputs, outputs=self.embedding(inputs["target"]) + mean, **kwargs)
+        self.vocabulary_size = vocabulary_size
+
+    def encode(self, source):
+        return self.embedding(source)
+
+    def initial_state(self, source, max_length):
+        return ops.mean(self.encode(source), axis=1)
+
+    def decode_step(self, tokens, state):
+        return self.embedding(tokens) + state, state
+
+    def align(self, source, target):
+        return ops.ones((*ops.shape(target), ops.shape(source)[1])) / ops.shape(source)[1]
+
+    def check_source(self, inputs):
+        return np.asarray(inputs["source"] if isinstance(inputs, dict) else inputs)
+
+    def check_target(self, target, source):
+        return np.asarray(target)
+
+    def get_config(self):
+        return {"vocabulary_size": self.vocabulary_size, "name": self.name}
+
+
+@pytest.mark.parametrize("make", [lambda: Recurrent(23, 7), lambda: Earlier(23)], ids=["contract", "version_0_1"])
+def test_a_model_of_a_user_decodes_scores_aligns_serves_and_comes_back_from_its_config(make):
+    keras.utils.set_random_seed(3)
+    model = make()
+    logits = ops.convert_to_numpy(model(INPUTS))
+    state = model.initial_state(ops.convert_to_tensor(SOURCE), 3)
+    for position in range(3):
+        received, state = model.decode_step(ops.convert_to_tensor(TARGET[:, position]), state)
+        np.testing.assert_allclose(received, logits[:, position], atol=FLOAT32)
+    ids, scores = model.generate(SOURCE, 5, return_scores=True)
+    expected = model.log_probability({"source": SOURCE, "target": ids})
+    np.testing.assert_allclose(scores, expected, atol=FLOAT32)
+    np.testing.assert_allclose(model.alignment(INPUTS).sum(-1)[0], 1.0, atol=FLOAT32)
+    assert set(model.serving_signatures(5)) == {"translate_ids", "encode", "score_ids", "align_ids"}
+    copied = type(model).from_config(model.get_config())
+    copied.set_weights(model.get_weights())
+    np.testing.assert_array_equal(copied(INPUTS), logits)
+
+
+def test_the_coverage_of_a_model_of_a_user_is_added_up():
+    model = Recurrent(23, 7)
+    state = model.initial_state(ops.convert_to_tensor(SOURCE), 3)
+    _, weights, _ = model.decode(ops.convert_to_tensor(TARGET[:, :3]), state, return_attention_scores=True)
+    expected = ops.convert_to_numpy(state["coverage"] + ops.sum(weights, axis=1))
+    for position in range(3):
+        _, state = model.decode_step(ops.convert_to_tensor(TARGET[:, position]), state)
+    np.testing.assert_allclose(state["coverage"], expected, atol=FLOAT32)
+
+
+def test_a_model_without_decode_is_told_what_it_lacks():
+    with pytest.raises(NotImplementedError, match=r"Earlier must define `decode\(target, state, .* returns `\(logits"):
+        Earlier(23).decode(TARGET, ())
