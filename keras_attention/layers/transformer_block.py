@@ -11,6 +11,12 @@ from keras_attention.checks.arguments import (
     check_seed,
 )
 from keras_attention.checks.shapes import check_exact_rank, check_known_width
+from keras_attention.layers.attention_template import (
+    WITHIN_A_SEQUENCE,
+    check_output_width,
+    copy_of_attention,
+    get_template,
+)
 from keras_attention.layers.feed_forward import FeedForward
 from keras_attention.layers.multi_head_attention import MultiHeadAttention
 from keras_attention.ops.dtypes import as_floats
@@ -26,8 +32,8 @@ class TransformerBlock(keras.layers.Layer):
 
     def __init__(
         self,
-        num_heads,
-        intermediate_dim,
+        num_heads=None,
+        intermediate_dim=None,
         dropout=0.0,
         attention_dropout=None,
         activation="relu",
@@ -38,14 +44,22 @@ class TransformerBlock(keras.layers.Layer):
         layer_norm_epsilon=1e-6,
         kernel_initializer="glorot_uniform",
         bias_initializer="zeros",
+        attention=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
-        num_heads = check_positive_integer("num_heads", num_heads)
-        intermediate_dim = check_positive_integer("intermediate_dim", intermediate_dim)
         self.supports_masking = True
-        self.num_heads = num_heads
-        self.intermediate_dim = intermediate_dim
+        self.attention = get_template(
+            attention,
+            num_heads=(num_heads, None),
+            attention_dropout=(attention_dropout, None),
+            score=(score, "scaled_dot"),
+            alignment=(alignment, "softmax"),
+        )
+        if attention is not None:
+            num_heads, score, alignment = self.attention.num_heads, self.attention.score, self.attention.alignment
+        self.num_heads = check_positive_integer("num_heads", num_heads)
+        self.intermediate_dim = check_positive_integer("intermediate_dim", intermediate_dim)
         self.dropout = check_rate("dropout", dropout)
         if attention_dropout is not None:
             attention_dropout = check_rate("attention_dropout", attention_dropout)
@@ -61,33 +75,17 @@ class TransformerBlock(keras.layers.Layer):
         self.bias_initializer = get_initializer(bias_initializer)
 
     def build_sublayers(self, inputs_shape, memory_shapes):
-        """Makes one `MultiHeadAttention` for each name and memory shape of `memory_shapes`, and the feed-forward network.
+        """Makes one attention for each name and memory shape of `memory_shapes`, and the feed-forward network.
 
         Each sub-layer has a layer normalization and a dropout of its own, which `before` and `after` apply.
         """
         check_known_width("inputs", inputs_shape)
-        D, N = inputs_shape[-1], self.num_heads
-        if D % N:
-            raise ValueError(
-                f"`num_heads` must divide the width D of the inputs. Received num_heads={N} and inputs of shape "
-                f"{tuple(inputs_shape)} (D={D}). Choose a divisor of {D}."
-            )
         names = [*memory_shapes, "feed_forward"]
         seeds = iter(split_seed(self.seed, 2 * len(names)))
-        initializers = {name: getattr(self, name) for name in ("kernel_initializer", "bias_initializer")}
         for index, (name, memory_shape) in enumerate(memory_shapes.items()):
-            attention = MultiHeadAttention(
-                N,
-                D // N,
-                dropout=self.dropout if self.attention_dropout is None else self.attention_dropout,
-                score=copy_of(self.score) if index else self.score,
-                alignment=copy_of(self.alignment) if index else self.alignment,
-                seed=next(seeds),
-                dtype=self.dtype_policy,
-                name=name,
-                **{name: fresh(initializer) for name, initializer in initializers.items()},
-            )
+            attention = self._make_attention(index, inputs_shape, name=name, seed=next(seeds), dtype=self.dtype_policy)
             attention.build(inputs_shape, memory_shape)
+            check_output_width(attention, inputs_shape, memory_shape)
             setattr(self, name, attention)
         self.feed_forward = FeedForward(
             self.intermediate_dim,
@@ -95,7 +93,8 @@ class TransformerBlock(keras.layers.Layer):
             seed=next(seeds),
             dtype=self.dtype_policy,
             name="feed_forward",
-            **initializers,
+            kernel_initializer=self.kernel_initializer,
+            bias_initializer=self.bias_initializer,
         )
         self.feed_forward.build(inputs_shape)
         self.norms = {}
@@ -108,6 +107,30 @@ class TransformerBlock(keras.layers.Layer):
             self.norms[name] = norm
             self.dropouts[name] = keras.layers.Dropout(self.dropout, seed=next(seeds), dtype=self.dtype_policy)
         self.built = True
+
+    def _make_attention(self, index, inputs_shape, seed, **own):
+        """The attention of this index, the self-attention first: a copy of the template, or made of the shorthands."""
+        if self.attention is not None:
+            own |= {} if seed is None else {"seed": seed}
+            own |= dict.fromkeys(WITHIN_A_SEQUENCE) if index else {}
+            return copy_of_attention(self.attention, index, **own)
+        D, N = inputs_shape[-1], self.num_heads
+        if D % N:
+            raise ValueError(
+                f"`num_heads` must divide the width D of the inputs. Received num_heads={N} and inputs of shape "
+                f"{tuple(inputs_shape)} (D={D}). Choose a divisor of {D}."
+            )
+        return MultiHeadAttention(
+            N,
+            D // N,
+            dropout=self.dropout if self.attention_dropout is None else self.attention_dropout,
+            score=copy_of(self.score) if index else self.score,
+            alignment=copy_of(self.alignment) if index else self.alignment,
+            kernel_initializer=fresh(self.kernel_initializer),
+            bias_initializer=fresh(self.bias_initializer),
+            seed=seed,
+            **own,
+        )
 
     def zero_padding(self, name, inputs, mask):
         """The inputs with zeros where `mask (B, T)` is False: NaN in padding must not reach a gradient."""
@@ -136,16 +159,19 @@ class TransformerBlock(keras.layers.Layer):
         return previous_mask
 
     def get_config(self):
-        return {
-            **with_policies_of_parts(super().get_config(), self),
+        shorthands = {
             "num_heads": self.num_heads,
-            "intermediate_dim": self.intermediate_dim,
-            "dropout": self.dropout,
             "attention_dropout": self.attention_dropout,
-            "activation": keras.activations.serialize(self.activation),
-            "normalize_first": self.normalize_first,
             "score": config_of(self.score),
             "alignment": config_of(self.alignment),
+        }
+        return {
+            **with_policies_of_parts(super().get_config(), self),
+            **(shorthands if self.attention is None else {"attention": config_of(self.attention)}),
+            "intermediate_dim": self.intermediate_dim,
+            "dropout": self.dropout,
+            "activation": keras.activations.serialize(self.activation),
+            "normalize_first": self.normalize_first,
             "seed": self.seed,
             "layer_norm_epsilon": self.layer_norm_epsilon,
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),

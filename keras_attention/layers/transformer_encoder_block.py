@@ -24,11 +24,14 @@ class TransformerEncoderBlock(TransformerBlock):
         attention_dropout: Float in [0, 1), on the attention weights. `None`: as `dropout`.
         activation: Activation of the feed-forward network.
         normalize_first: Boolean, pre-LN instead of post-LN.
-        score: A name ("scaled_dot", ...) or a `Score`.
-        alignment: A name ("softmax", "sparsemax", "linear_chain", ...: see `alignments.get`) or an `Alignment`.
+        score: A name of `scores.get`, or a `Score`.
+        alignment: A name of `alignments.get`, or an `Alignment`.
         seed: Integer seed of the dropouts, or `None`.
         layer_norm_epsilon: Number above 0, added to the variance in the layer normalizations.
         kernel_initializer, bias_initializer: Of all projections and of the feed-forward network.
+        attention: An unbuilt `MultiHeadAttention`, of which the block's attention is a copy, with a name, seed and dtype of
+            the block's. It says all that `num_heads`, `attention_dropout`, `score` and `alignment` stand for, which are then
+            left out, and has initializers of its own.
 
     Call arguments:
         inputs: Float tensor of shape `(B, T, D)`.

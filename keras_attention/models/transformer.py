@@ -1,26 +1,34 @@
 """The Transformer: attention blocks with positions, from source ids to target logits."""
 
+import functools
+
 import keras
 from keras import ops
 
 from keras_attention import alignments, scores
 from keras_attention.checks.arguments import check_boolean, check_positive_integer, check_rate, check_seed
 from keras_attention.layers import (
+    LearnedPositionEmbedding,
     SinusoidalPositionEncoding,
     TokenEmbedding,
     TransformerDecoderBlock,
     TransformerEncoderBlock,
 )
+from keras_attention.layers.attention_template import copy_of_attention, get_template
 from keras_attention.layers.flow import check_stepwise
 from keras_attention.layers.transformer_block import call_attention
 from keras_attention.models.sequence_model import SequenceModel
 from keras_attention.ops.masks import padding_mask
 from keras_attention.ops.random import split_seed
 from keras_attention.saving.dtype_policies import policy_at
-from keras_attention.saving.lookup import config_of, copy_of
+from keras_attention.saving.lookup import config_of, copy_of, get_by_name
 from keras_attention.saving.models import made_of_arguments
 
-BLOCK_OPTIONS = ("num_heads", "intermediate_dim", "dropout", "attention_dropout", "activation", "normalize_first")
+# "learned": as many positions as there are in common models; make the layer for more or fewer.
+POSITION_ENCODINGS = {
+    "sinusoidal": SinusoidalPositionEncoding,
+    "learned": functools.partial(LearnedPositionEmbedding, max_length=1024),
+}
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -44,14 +52,19 @@ class Transformer(SequenceModel):
         normalize_first: Boolean, pre-LN instead of the paper's post-LN.
         tie_embeddings: Boolean. The logits are read off the target's embedding table; with one vocabulary the source
             uses that table too, as in the paper.
-        score: A name ("scaled_dot", ...) or a `Score`.
-        alignment: A name ("softmax", "sparsemax", "linear_chain", ...: see `alignments.get`) or an `Alignment` whose
-            queries may come one by one.
+        score: A name of `scores.get`, or a `Score`.
+        alignment: A name of `alignments.get`, or an `Alignment`, whose queries may come one by one.
         encoder_alignment: The alignment of the encoder's self-attention; any, such as "dependency_tree". `None`: as
             `alignment`.
         seed: Integer seed of the dropouts, or `None`.
         dtype: Name or policy of the layers, such as "mixed_bfloat16"; the logits are float32 in any case.
         name, trainable: As in `keras.Model`.
+        attention: An unbuilt `MultiHeadAttention`, of which every attention of the model is a copy, with a name, seed and
+            dtype of its own. It says all that `num_heads`, `attention_dropout`, `score` and `alignment` stand for, which
+            are then left out.
+        position_encoding: What is added to the embeddings: "sinusoidal"; "learned", a `LearnedPositionEmbedding` of 1024
+            positions; `None`; or an unbuilt layer, called as these are with `mask` and `positions`. With weights source and
+            target have a copy each.
 
     Call arguments:
         inputs: `{"source": (B, S), "target": (B, T)}`, int32 ids padded with 0 in any place; the target starts with
@@ -95,10 +108,21 @@ class Transformer(SequenceModel):
         dtype=None,
         name=None,
         trainable=True,
+        attention=None,
+        position_encoding="sinusoidal",
     ):
         dropout = check_rate("dropout", dropout)
         if attention_dropout is not None:
             attention_dropout = check_rate("attention_dropout", attention_dropout)
+        self.attention = get_template(
+            attention,
+            num_heads=(num_heads, 8),
+            attention_dropout=(attention_dropout, None),
+            score=(score, "scaled_dot"),
+            alignment=(alignment, "softmax"),
+        )
+        if attention is not None:
+            num_heads, score, alignment = self.attention.num_heads, self.attention.score, self.attention.alignment
         score, alignment = scores.get(score), alignments.get(alignment, seed)
         check_stepwise(alignment)
         encoder_alignment = None if encoder_alignment is None else alignments.get(encoder_alignment, seed)
@@ -109,24 +133,33 @@ class Transformer(SequenceModel):
         if one_vocabulary:
             target_vocabulary_size = source_vocabulary_size
         target_vocabulary_size = check_positive_integer("target_vocabulary_size", target_vocabulary_size)
+        self.position_encoding = position_encoding
+        if position_encoding is not None:
+            self.position_encoding = get_by_name(
+                position_encoding, POSITION_ENCODINGS, keras.layers.Layer, "position_encoding"
+            )
         dtype = keras.dtype_policies.get(dtype)
+        shorthands = {
+            "num_heads": check_positive_integer("num_heads", num_heads),
+            "attention_dropout": attention_dropout,
+            "score": config_of(score),
+            "alignment": config_of(alignment),
+        }
         self.config = {
             "source_vocabulary_size": source_vocabulary_size,
             "target_vocabulary_size": None if one_vocabulary else target_vocabulary_size,
             "num_layers": num_layers,
-            "num_heads": check_positive_integer("num_heads", num_heads),
             "hidden_dim": hidden_dim,
             "intermediate_dim": check_positive_integer("intermediate_dim", intermediate_dim),
             "dropout": dropout,
-            "attention_dropout": attention_dropout,
             "activation": keras.activations.serialize(keras.activations.get(activation)),
             "normalize_first": check_boolean("normalize_first", normalize_first),
             "tie_embeddings": check_boolean("tie_embeddings", tie_embeddings),
-            "score": config_of(score),
-            "alignment": config_of(alignment),
             "encoder_alignment": None if encoder_alignment is None else config_of(encoder_alignment),
             "seed": check_seed(seed),
             "dtype": keras.saving.serialize_keras_object(dtype),
+            **(shorthands if attention is None else {"attention": config_of(self.attention)}),
+            "position_encoding": None if position_encoding is None else config_of(self.position_encoding),
         }
 
         self._make_layers(target_vocabulary_size, score, encoder_alignment or alignment, alignment, dtype)
@@ -144,17 +177,17 @@ class Transformer(SequenceModel):
             self.source_embedding = TokenEmbedding(
                 config["source_vocabulary_size"], D, dtype=dtype, name="source_embedding"
             )
-        self.position_encoding = SinusoidalPositionEncoding(dtype=dtype, name="position_encoding")
+        self.source_positions, self.target_positions = self._make_positions(dtype)
         self.source_dropout, self.target_dropout = (
             keras.layers.Dropout(config["dropout"], seed=next(seeds), dtype=dtype, name=f"{side}_dropout")
             for side in ("source", "target")
         )
+        options = {name: config[name] for name in ("intermediate_dim", "dropout", "activation", "normalize_first")}
         self.encoder_blocks, self.decoder_blocks = (
             [
                 kind(
-                    **{name: config[name] for name in BLOCK_OPTIONS},
-                    score=copy_of(score),
-                    alignment=copy_of(alignment, 2 * index + (side == "decoder")),
+                    **options,
+                    **self._attention_options(score, alignment, 2 * index + (side == "decoder")),
                     seed=next(seeds),
                     dtype=dtype,
                     name=f"{side}_block_{index}",
@@ -177,6 +210,25 @@ class Transformer(SequenceModel):
                 target_vocabulary_size, dtype=policy_at(dtype, "logits", "float32"), name="logits"
             )
 
+    def _make_positions(self, dtype):
+        """What is added to the embeddings of source and target: one layer, or two where it has weights."""
+        if self.position_encoding is None:
+            return None, None
+        shared = copy_of(self.position_encoding, dtype=dtype, name="position_encoding")
+        shared.build((None, None, self.config["hidden_dim"]))
+        if not shared.weights:
+            return shared, shared
+        names = ("source_position_encoding", "target_position_encoding")
+        return [copy_of(self.position_encoding, dtype=dtype, name=name) for name in names]
+
+    def _attention_options(self, score, alignment, index):
+        """Which attention a block gets: a copy of the template, or the shorthands."""
+        alignment = copy_of(alignment, index)
+        if self.attention is not None:
+            return {"attention": copy_of_attention(self.attention, index, alignment=alignment)}
+        shorthands = {name: self.config[name] for name in ("num_heads", "attention_dropout")}
+        return {**shorthands, "score": copy_of(score), "alignment": alignment}
+
     # === Forward ===
 
     @property
@@ -190,7 +242,10 @@ class Transformer(SequenceModel):
     def _encode(self, source, return_attention_scores=False):
         """The encoded source `(B, S, D)`, its mask `(B, S)`, and the weights of every block, if asked for."""
         mask, weights = padding_mask(source), []
-        hidden = self.source_dropout(self.position_encoding(self.source_embedding(source), mask=mask))
+        hidden = self.source_embedding(source)
+        if self.source_positions is not None:
+            hidden = self.source_positions(hidden, mask=mask)
+        hidden = self.source_dropout(hidden)
         options = {"mask": mask, "return_attention_scores": return_attention_scores}
         for block in self.encoder_blocks:
             hidden, block_weights, _ = call_attention(block, hidden, **options)
@@ -207,12 +262,14 @@ class Transformer(SequenceModel):
         encoded, mask, _ = self._encode(source)
         if max_length is None:
             return {"encoded": encoded, "source_mask": mask}
-        return {
+        state = {
             "caches": [block.initial_cache(encoded, max_length, source_mask=mask) for block in self.decoder_blocks],
             "source_mask": mask,
-            "coverage": ops.cast(ops.logical_not(mask), "float32"),
             "index": ops.zeros((), "int32"),
         }
+        if self.decoder_blocks[-1].cross_attention.flash_attention:  # which never holds its weights
+            return state
+        return {**state, "coverage": ops.cast(ops.logical_not(mask), "float32")}
 
     def decode(self, target, state, return_attention_scores=False):
         """Logits `(B, T, V)` after each of `target (B, T)`, weights `(B, T, S)` if asked for, and the state after all.
@@ -235,7 +292,9 @@ class Transformer(SequenceModel):
             mask = padding_mask(target)
         else:
             positions = index + ops.arange(T, dtype="int32")
-        hidden = self.position_encoding(self.target_embedding(target), mask=mask, positions=positions)
+        hidden = self.target_embedding(target)
+        if self.target_positions is not None:
+            hidden = self.target_positions(hidden, mask=mask, positions=positions)
         hidden, weights, caches = self.target_dropout(hidden), [], []
         options = {"target_mask": mask, "source_mask": state["source_mask"], "cache_index": index}
         memories = state.get("caches", [None] * len(self.decoder_blocks))

@@ -39,8 +39,8 @@ def get_by_name(identifier, names, base, kind):
     )
 
 
-def copy_of(layer, index=0):
-    """An unbuilt layer like this one, with weights of its own; its class need not be registered.
+def copy_of(layer, index=0, **changes):
+    """An unbuilt layer like this one but for `changes`, with weights of its own; its class need not be registered.
 
     Copies of different `index` have different seeds where the layer has one: choices by the same random numbers would
     not be independent of each other.
@@ -48,7 +48,7 @@ def copy_of(layer, index=0):
     config = layer.get_config()
     if config.get("seed") is not None:
         config["seed"] = split_seed(config["seed"], index + 1)[index]
-    return type(layer).from_config(config)
+    return type(layer).from_config({**config, **changes})
 
 
 def from_config(config):

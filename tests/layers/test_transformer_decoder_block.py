@@ -8,7 +8,7 @@ from reference import attention, transformer
 from reference.arrays import normal, to_numpy
 from tolerances import EXACT, FLOAT32
 
-from keras_attention.layers import TransformerDecoderBlock
+from keras_attention.layers import MultiHeadAttention, TransformerDecoderBlock
 from keras_attention.scores import AdditiveScore
 
 B, T, S, D, D_SOURCE, N, HIDDEN, SLOTS = 2, 5, 7, 6, 11, 3, 13, 17
@@ -262,3 +262,63 @@ def test_the_epsilon_is_added_to_the_variance(target, source):
         deviation = np.sqrt(expected.var(axis=-1, keepdims=True) + 0.5)
         expected = (expected - expected.mean(axis=-1, keepdims=True)) / deviation
     np.testing.assert_allclose(block(target, source), expected, atol=FLOAT32)
+
+
+# === An attention as a template ===
+
+
+def test_a_template_gives_what_its_shorthands_give(target, source, masks):
+    shorthand = built(score="additive", attention_dropout=0.3)
+    template = MultiHeadAttention(N, D // N, dropout=0.3, score="additive")
+    block = built(num_heads=None, attention=template)
+    assert [weight.shape for weight in block.weights] == [weight.shape for weight in shorthand.weights]
+    block.set_weights(shorthand.get_weights())
+    np.testing.assert_allclose(block(target, source, **masks), shorthand(target, source, **masks), atol=EXACT)
+    assert block.num_heads == N and not template.built
+    assert block.self_attention.dropout == block.cross_attention.dropout == 0.3
+
+
+def test_every_option_of_a_template_reaches_both_attentions_and_comes_back_from_the_config(target, source):
+    template = MultiHeadAttention(5, 2, value_dim=7, use_bias=False, use_gate=True, seed=3, alignment="sampled")
+    block = built(num_heads=None, attention=template)
+    copied = TransformerDecoderBlock.from_config(block.get_config())
+    copied.build((B, None, D), (B, None, D_SOURCE))
+    copied.set_weights(block.get_weights())
+    np.testing.assert_allclose(copied(target, source), block(target, source), atol=EXACT)
+    attentions = copied.self_attention, copied.cross_attention
+    for each in attentions:
+        assert (each.num_heads, each.key_dim, each.value_dim, each.use_bias, each.use_gate) == (5, 2, 7, False, True)
+    assert len({each.seed for each in attentions}) == len({each.alignment.seed for each in attentions}) == 2
+
+
+def test_decoding_step_by_step_equals_decoding_at_once_with_a_template(target, source):
+    block = built(num_heads=None, attention=MultiHeadAttention(5, 2, sliding_window=3, use_gate=True))
+    expected, cache = to_numpy(block(target, source)), block.initial_cache(source, SLOTS)
+    for t in range(T):
+        output, cache = block(target[:, t : t + 1], cache=cache, cache_index=t)
+        np.testing.assert_allclose(output[:, 0], expected[:, t], rtol=FLOAT32, atol=FLOAT32)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (
+            {"num_heads": 2},
+            ValueError,
+            "`num_heads` must be left out beside `attention`.* Received num_heads=2 and .*=3",
+        ),
+        ({"attention_dropout": 0.1}, ValueError, "attention_dropout=0.1 and an attention with dropout=0.0"),
+        ({"score": "additive"}, ValueError, "`score` must be left out beside `attention`"),
+        ({"attention": 3}, TypeError, "`attention` must be a `MultiHeadAttention`.* Received: 3 of type int"),
+        ({"attention": None}, ValueError, "`num_heads` must be a positive integer. Received: None"),
+        (
+            {"attention": MultiHeadAttention(3, 2, output_shape=7)},
+            ValueError,
+            r"the query, here \(2, 5, 6\).* \(2, 5, 7\)",
+        ),
+    ],
+)
+def test_a_template_that_does_not_fit_is_refused(arguments, error, message, target, source):
+    with pytest.raises(error, match=message):
+        arguments = {"intermediate_dim": HIDDEN, "attention": MultiHeadAttention(3, 2), **arguments}
+        TransformerDecoderBlock(**arguments)(target, source)

@@ -7,6 +7,7 @@ from keras import ops
 from models.conftest import LABELS, SOURCE, SOURCE_VOCABULARY, TARGET, TARGET_VOCABULARY, make_transformer, padded
 
 from keras_attention.decoding import BeamSearch, Sample
+from keras_attention.layers import LearnedPositionEmbedding, MultiHeadAttention
 from keras_attention.models import Transformer
 from keras_attention.tokens import END, PAD, START
 from keras_attention.training import SmoothedCrossentropy, TokenAccuracy, WarmupInverseSquareRoot
@@ -258,6 +259,47 @@ def test_an_encoder_of_dependency_trees_trains_and_generates():
     assert model.generate(SOURCE, 3).shape == (2, 3)
 
 
+def test_an_attention_as_a_template_gives_what_its_shorthands_give():
+    shorthand = make_transformer(score="additive", attention_dropout=0.1, encoder_alignment="sparsemax")
+    template = MultiHeadAttention(2, 3, score="additive", dropout=0.1)
+    model = make_transformer(num_heads=8, attention=template, encoder_alignment="sparsemax")
+    assert [weight.shape for weight in model.weights] == [weight.shape for weight in shorthand.weights]
+    model.set_weights(shorthand.get_weights())
+    np.testing.assert_allclose(numpy(model(INPUTS)), numpy(shorthand(INPUTS)), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "positions", ["learned", None, LearnedPositionEmbedding(17)], ids=["learned", "none", "a layer"]
+)
+def test_a_template_and_positions_decode_step_by_step_and_come_back_from_a_file(positions, tmp_path):
+    model = make_transformer(
+        num_layers=1, num_heads=8, attention=MultiHeadAttention(3, 5, use_gate=True), position_encoding=positions
+    )
+    tables = [weight for weight in model.weights if weight.path.endswith("position_encoding/embeddings")]
+    assert len(tables) == (0 if positions is None else 2)
+    full = logits_of(model, SOURCE, TARGET)
+    state = model.initial_state(ops.convert_to_tensor(SOURCE), max_length=3)
+    for position in range(3):
+        logits, state = model.decode_step(ops.convert_to_tensor(TARGET[:, position]), state)
+        np.testing.assert_allclose(numpy(logits), full[:, position], atol=1e-5)
+    for kind in ("left", "holes"):
+        source, target = padded(SOURCE, kind), padded(TARGET, kind)
+        np.testing.assert_allclose(logits_of(model, source, target)[target != PAD], full[TARGET != PAD], atol=1e-5)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert Transformer.from_config(model.get_config()).get_config() == model.get_config()
+    np.testing.assert_array_equal(logits_of(loaded, SOURCE, TARGET), full)
+
+
+def test_a_state_with_caches_takes_several_tokens_at_once(transformer):
+    full = logits_of(transformer, SOURCE, TARGET)
+    state = transformer.initial_state(ops.convert_to_tensor(SOURCE), max_length=7)
+    first, weights, state = transformer.decode(ops.convert_to_tensor(TARGET[:, :2]), state)
+    second, _, state = transformer.decode(ops.convert_to_tensor(TARGET[:, 2:3]), state)
+    assert weights is None and int(state["index"]) == 3
+    np.testing.assert_allclose(np.concatenate([numpy(first), numpy(second)], axis=1), full[:, :3], atol=1e-5)
+
+
 def test_nothing_to_translate_gives_nothing(transformers):
     model = transformers["as_in_the_paper"]
     assert model.generate(np.zeros((0, 5), "int32"), max_length=3).shape == (0, 3)
@@ -326,6 +368,8 @@ def test_bad_input_gets_a_clear_error(transformers, call, message):
         ({"alignment": 3}, TypeError, "Received: 3 of type int"),
         ({"alignment": "dependency_tree"}, ValueError, "DependencyTree needs all queries at once"),
         ({"encoder_alignment": "tree"}, ValueError, 'Unknown alignment: "tree"'),
+        ({"position_encoding": "rotary"}, ValueError, 'Unknown position_encoding: "rotary"'),
+        ({"attention": MultiHeadAttention(3, 2)}, ValueError, "`num_heads` must be left out beside `attention`"),
     ],
 )
 def test_bad_arguments_get_a_clear_error(arguments, error, message):
