@@ -12,12 +12,11 @@ turn; all but `--test-fold` are trained on.
 """
 
 import pathlib
-import re
 import time
 
 from argument_types import positive_integer, positive_number, share
 from command_line import BEGAN, example_parser, in_words, jit_compile, read_text, run, set_up, strategy_scope
-from small_reviews import small_reviews
+from reviews import read
 
 # isort: split
 
@@ -60,7 +59,7 @@ def train(arguments):
 
     # === Data ===
     with in_words():
-        known, test, class_names = read(arguments)
+        known, test, class_names = read(arguments.data, arguments.test_fold, arguments.smoke)
         words = data.WordTokenizer.train(known[0], minimum_count=arguments.minimum_count)
     words.save(output / "words.json")
     sentence_end = {"sentence_end": r"\n"} if arguments.line_sentences else {}
@@ -118,25 +117,6 @@ def train(arguments):
         title = f"{verdict(answer, row)}; in truth {class_names[test[1][row]]}"
         picture(answer, row, title).savefig(output / f"document_{row + 1}.png")
     print(f"{time.monotonic() - BEGAN:.0f} s from the start. Everything lies in {output}.")
-
-
-def read(arguments):
-    """`(texts, labels)` to train on and to test, and the names of the classes."""
-    if arguments.data is None:
-        sizes = (96, 24) if arguments.smoke else (3000, 500)
-        parts = [small_reviews(size, seed) for seed, size in enumerate(sizes)]
-        return *parts, ["negative", "positive"]
-    documents = data.load_documents(arguments.data)
-    matches = [re.match(r"cv(\d)\d\d", name) for name in documents.names]
-    folds = np.array([int(match[1]) + 1 if match else row % 10 + 1 for row, match in enumerate(matches)])
-    # The classes come one after the other; mixed, the first few of the test are of all of them.
-    mix = np.random.default_rng(1).permutation
-    parts = [mix(np.flatnonzero(part)) for part in (folds != arguments.test_fold, folds == arguments.test_fold)]
-    if not all(map(len, parts)):
-        raise ValueError(
-            f"--test-fold must leave documents on both sides. Received {arguments.test_fold} of {set(folds.tolist())}."
-        )
-    return *(documents.take(rows)[:2] for rows in parts), documents.class_names
 
 
 def classify(arguments, parser):

@@ -30,25 +30,17 @@ SHOWN = 8  # paths in the picture
 def main(argv=None):
     parser = example_parser(__doc__, output="glimpses", epochs=60, batch_size=64)
     add = parser.add_argument
-    add(
-        "--data", metavar="FOLDER", type=pathlib.Path, help="folder with MNIST's files (default: scikit-learn's digits)"
-    )
+    add("--data", metavar="FOLDER", type=pathlib.Path, help="with MNIST's files (default: scikit-learn's digits)")
     add("--translated", action="store_true", help="each digit at a random place of a larger image")
     add("--random-glimpses", action="store_true", help="look anywhere, in training and in the test")
     add("--num-glimpses", type=positive_integer, default=6, help="default: %(default)s")
     add("--glimpse-size", type=positive_integer, help="pixels (default: 4, with --data 8, and 12 if translated)")
     add("--num-scales", type=positive_integer, help="patches of a glimpse (default: 1, and 3 if translated)")
     add("--copies", type=positive_integer, default=5, help="places of each digit if translated (default: %(default)s)")
-    add(
-        "--shift",
-        type=natural_number,
-        help="pixels that an image is moved by at most in training (default: a 14th of its width)",
-    )
+    add("--shift", type=natural_number, help="most pixels an image is moved in training (default: a 14th of its width)")
     add("--hidden-dim", type=positive_integer, default=256, help="default: %(default)s")
     add("--learning-rate", type=positive_number, default=1e-3, help="at its start (default: %(default)s)")
-    add(
-        "--location-std", type=positive_number, default=0.15, help="of the locations in training (default: %(default)s)"
-    )
+    add("--location-std", type=positive_number, default=0.15, help="of locations in training (default: %(default)s)")
     add("--num-samples", type=positive_integer, default=1, help="paths for each image (default: %(default)s)")
     arguments = set_up(parser, argv)
     if arguments.smoke:
@@ -88,9 +80,8 @@ def main(argv=None):
             metrics=[keras.metrics.SparseCategoricalAccuracy(name="accuracy")],
             jit_compile=jit_compile(arguments),
         )
-    print(
-        f"{model.count_params():,} parameters, {len(images):,} images of {images.shape[1]} by {images.shape[2]} pixels"
-    )
+    height, width = images.shape[1:3]
+    print(f"{model.count_params():,} parameters, {len(images):,} images of {height} by {width} pixels")
 
     # === Train ===
     model.fit(batches, epochs=arguments.epochs, validation_data=test, validation_freq=5, shuffle=False, verbose=2)

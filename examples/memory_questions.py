@@ -59,7 +59,6 @@ def main(argv=None):
         rows = np.array([len(facts) == count for facts in needed])
         right, looked = np.mean(predicted[rows] == test_answers[rows]), looked_right[rows].mean()
         print(f"{count} needed: {right:.2%} of {rows.sum()} questions right, all needed facts attended in {looked:.2%}")
-
     facts = story(np.random.default_rng(3))
     asked = sorted(questions_about(facts), key=len)[-4:]  # first those that need one fact
     inputs = {"facts": word_ids([facts]), "questions": word_ids([asked])}

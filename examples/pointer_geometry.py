@@ -17,7 +17,7 @@ import time
 
 from argument_types import positive_integer, positive_number
 from command_line import BEGAN, example_parser, in_words, jit_compile, run, set_up, strategy_scope
-from pointer_tasks import TASKS, load, numbers_of_points, read, splits_of_file
+from pointer_tasks import TASKS, load, numbers_of_points, print_measures, read, splits_of_file
 
 # isort: split
 
@@ -26,10 +26,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_attention import data, serving, training, visualization
-from keras_attention.decoding import BeamSearch
 from keras_attention.models import PointerNetwork
-
-BEAM = BeamSearch(beam_width=5, length_penalty=0.0)
 
 
 def main(argv=None):
@@ -122,31 +119,6 @@ def train(task, arguments, output, parser):
     same = (indices == model.generate(points)).all(axis=1).sum()
     print(f"The SavedModel in {version} gives {same} of {len(points)} answers as the model does.")
     print(f"{time.monotonic() - BEGAN:.0f} s from the start. Everything lies in {output}.")
-
-
-def answer(model, sources, sampler):
-    """Answers for a list of sources, all padded to the largest, so that one search is compiled."""
-    source = model.check_source(sources)
-    parts = range(0, len(sources), 500)
-    batches = [{name: array[start : start + 500] for name, array in source.items()} for start in parts]
-    return np.concatenate([model.generate(batch, sampler=sampler) for batch in batches])
-
-
-def print_measures(task, model, examples, name):
-    """Prints what the answers of greedy and of beam search are worth; returns the latter.
-
-    The points are sorted for a model that was trained so, and its answers count in the order of the examples again.
-    """
-    orders = [np.arange(len(example["points"])) for example in examples]
-    if task.order == "sorted":
-        orders = [np.lexsort(example["points"].T[::-1]) for example in examples]
-    sources = [example["points"][order] for example, order in zip(examples, orders, strict=True)]
-    for search, sampler in (("greedy", "greedy"), ("beam 5", BEAM)):
-        found = answer(model, sources, sampler)
-        answers = [np.append(order + 1, 0)[indices - 1] for order, indices in zip(orders, found, strict=True)]
-        measures = ", ".join(f"{key} {value:.4f}" for key, value in task.evaluate(examples, answers).items())
-        print(f"{name}, {search}: {measures}; {len(examples)} examples")
-    return np.array(answers)
 
 
 def draw(task, model, examples, answers, output):

@@ -1,4 +1,4 @@
-"""The tasks of `pointer_geometry.py`, and their examples: made by a data set of the package, or read from a file."""
+"""The tasks of pointer networks: their examples, made by a data set of the package or read from a file, and their measures."""
 
 import argparse
 import dataclasses
@@ -9,6 +9,9 @@ from argument_types import positive_integer
 from quiet import data_in
 
 from keras_attention import data, evaluation, visualization
+from keras_attention.decoding import BeamSearch
+
+BEAM = BeamSearch(beam_width=5, length_penalty=0.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,8 +60,8 @@ def numbers_of_points(text):
     return range(numbers[0], numbers[-1] + 1)
 
 
-def load(task, points, train_examples, output):
-    """The splits of the task's data set, prepared under `output`, each a `tf.data.Dataset`."""
+def load(task, points, train_examples, output, **others):
+    """The splits of the task's data set, prepared under `output`, each a `tf.data.Dataset`; `others` are its settings."""
     tests = min(max(train_examples // 4, 64), 10_000) if train_examples > 1 else 2000  # with 1 it is for tests alone
     settings = {
         "points": points,
@@ -71,7 +74,7 @@ def load(task, points, train_examples, output):
         settings["solver"] = data.PyVRP(iterations=2 * max(points))
     name = f"{points[0]}-{points[-1]}-{train_examples}"
     with data_in(output / "data"):
-        builder = task.builder(config=task.config(name=name, **settings), data_dir=output / "data")
+        builder = task.builder(config=task.config(name=name, **settings | others), data_dir=output / "data")
         builder.download_and_prepare()
     return builder.as_dataset()
 
@@ -125,3 +128,28 @@ def in_order(task, example):
     elif task.constraint == "triangles":
         indices = np.sort(indices.reshape(-1, 3), axis=1).ravel()
     return {"points": points, "indices": indices}
+
+
+def answer(model, sources, sampler):
+    """Answers for a list of sources, all padded to the largest, so that one search is compiled."""
+    source = model.check_source(sources)
+    parts = range(0, len(sources), 500)
+    batches = [{name: array[start : start + 500] for name, array in source.items()} for start in parts]
+    return np.concatenate([model.generate(batch, sampler=sampler) for batch in batches])
+
+
+def print_measures(task, model, examples, name):
+    """Prints what the answers of greedy and of beam search are worth; returns the latter.
+
+    The points are sorted for a model that was trained so, and its answers count in the order of the examples again.
+    """
+    orders = [np.arange(len(example["points"])) for example in examples]
+    if task.order == "sorted":
+        orders = [np.lexsort(example["points"].T[::-1]) for example in examples]
+    sources = [example["points"][order] for example, order in zip(examples, orders, strict=True)]
+    for search, sampler in (("greedy", "greedy"), ("beam 5", BEAM)):
+        found = answer(model, sources, sampler)
+        answers = [np.append(order + 1, 0)[indices - 1] for order, indices in zip(orders, found, strict=True)]
+        measures = ", ".join(f"{key} {value:.4f}" for key, value in task.evaluate(examples, answers).items())
+        print(f"{name}, {search}: {measures}; {len(examples)} examples")
+    return np.array(answers)

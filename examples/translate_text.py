@@ -11,41 +11,26 @@ test set. A training that was interrupted goes on after its last whole epoch whe
 of the results holds one run: another text or other settings need another `--output`; more `--epochs` train it further.
 """
 
-import itertools
 import pathlib
-import re
-import sys
 import time
 
 from argument_types import positive_integer
-from command_line import BEGAN, example_parser, in_words, jit_compile, read_text, run, set_up, strategy_scope
+from command_line import BEGAN, example_parser, in_words, jit_compile, run, set_up, strategy_scope
 from quiet import data_in, without_noise
 from resuming import claim, digest, resume
 from small_text import write_small_text
+from translations import BEAM, both_sides, learn_subwords, print_bleu, save_alignment, translate_lines, translations_of
 
 # isort: split
 
 import keras
-import numpy as np
-import sacrebleu
 import tensorflow as tf
-from sacremoses import MosesTokenizer
 
-from keras_attention import serving
-from keras_attention.data import SubwordTokenizer, evaluation_batches, load_parallel_text, training_batches
-from keras_attention.decoding import BeamSearch
-from keras_attention.evaluation import translate_texts
+from keras_attention import serving, training
+from keras_attention.data import evaluation_batches, load_parallel_text, training_batches
 from keras_attention.models import Transformer
-from keras_attention.training import (
-    AverageCheckpoints,
-    EvaluateBleu,
-    SeedEachEpoch,
-    SmoothedCrossentropy,
-    TokenAccuracy,
-)
-from keras_attention.visualization import plot_attention
+from keras_attention.training import AverageCheckpoints, EvaluateBleu, SeedEachEpoch
 
-BEAM = BeamSearch(beam_width=5, length_penalty=1.4)
 NOT_OF_A_RUN = {"output", "data", "validation", "epochs", "translate", "interactive", "smoke"}  # of the arguments
 
 
@@ -57,12 +42,7 @@ def main(argv=None):
     add("--target", default="de", help="language code (default: %(default)s)")
     add("--validation", default="val", help="split for the BLEU while training (default: %(default)s)")
     add("--vocabulary-size", type=positive_integer, default=6000, help="at most (default: %(default)s)")
-    add(
-        "--max-length",
-        type=positive_integer,
-        default=100,
-        help="longest text in subwords; longer pairs are not learned",
-    )
+    add("--max-length", type=positive_integer, default=100, help="of a text, in subwords; longer pairs are not learned")
     add("--translate", metavar="FILE", type=pathlib.Path, help="translate the lines of a file with the trained model")
     add("--interactive", action="store_true", help="translate what is typed, line by line")
     arguments = set_up(parser, argv)
@@ -84,9 +64,7 @@ def train(arguments, parser):
     with in_words(), data_in(output / "data"):
         pairs = load_parallel_text(arguments.data, arguments.source, arguments.target, data_dir=output / "data")
     if not {"train", arguments.validation} <= set(pairs):
-        parser.error(
-            f"there must be the splits train and {arguments.validation} (--validation), not {', '.join(pairs)}"
-        )
+        parser.error(f"the splits must have train and {arguments.validation} (--validation), not {', '.join(pairs)}")
     texts = {split: both_sides(each) for split, each in pairs.items()}
     epoch = tf.Variable(0)
     with in_words():
@@ -102,9 +80,7 @@ def train(arguments, parser):
     # === Model ===
     steps = arguments.epochs * len(batches)
     warm_up = min(1000, steps // 4)
-    learning_rate = keras.optimizers.schedules.CosineDecay(
-        0.0, decay_steps=steps - warm_up, warmup_target=4e-3, warmup_steps=warm_up
-    )
+    rate = keras.optimizers.schedules.CosineDecay(0.0, steps - warm_up, warmup_target=4e-3, warmup_steps=warm_up)
     averaging = AverageCheckpoints(output / "checkpoints", last=5)
     with strategy_scope(arguments):
         model = Transformer(
@@ -120,9 +96,9 @@ def train(arguments, parser):
             seed=1,
         )
         model.compile(
-            optimizer=keras.optimizers.Adam(learning_rate, beta_2=0.98, global_clipnorm=1.0),
-            loss=SmoothedCrossentropy(label_smoothing=0.1),
-            metrics=[TokenAccuracy()],
+            optimizer=keras.optimizers.Adam(rate, beta_2=0.98, global_clipnorm=1.0),
+            loss=training.SmoothedCrossentropy(label_smoothing=0.1),
+            metrics=[training.TokenAccuracy()],
             jit_compile=jit_compile(arguments),
         )
         trained = resume(model, averaging)
@@ -136,12 +112,10 @@ def train(arguments, parser):
         print(f"Already trained, for {trained} epochs: nothing to do. A larger --epochs trains on.")
     elif trained:
         print(f"Goes on after epoch {trained}.")
-    every = min(4, arguments.epochs)
+    bleu = {"max_length": max_length, "every": min(4, arguments.epochs), "lowercase": True}
     callbacks = [
         SeedEachEpoch(epoch),
-        EvaluateBleu(
-            *texts[arguments.validation], tokenizer, tokenizer, max_length=max_length, every=every, lowercase=True
-        ),
+        EvaluateBleu(*texts[arguments.validation], tokenizer, tokenizer, **bleu),
         averaging,  # the last, so that an epoch counts as done when everything of it is
     ]
     options = {"epochs": arguments.epochs, "initial_epoch": trained, "shuffle": False}  # the batches come shuffled
@@ -158,86 +132,17 @@ def use(model, tokenizer, texts, arguments):
     for split in sorted(set(texts) - {"train"}):
         for name, sampler in (("greedy", "greedy"), ("beam 5", BEAM)):
             print_bleu(f"{split}, {name}", model, texts[split], tokenizer, sampler, max_length, arguments.target)
-    first = next(text for text in texts[arguments.validation][0] if text)
-    save_alignment(model, first, tokenizer, max_length, output / "alignment.png")
+    save_alignment(model, texts[arguments.validation][0], tokenizer, max_length, output / "alignment.png")
 
     # === Export ===
     version = serving.export(model, output / "served", tokenizer, tokenizer, max_length, sampler=BEAM)
     requests = [*texts[arguments.validation][0][:100], "", "A dog 🐕 runs."]
     with without_noise():
         served = tf.saved_model.load(version).signatures["serving_default"](text=tf.constant(requests))["text"]
-    expected = translate_texts(model, requests, tokenizer, tokenizer, BEAM, max_length, verbose=0)
+    expected = translations_of(requests, model, tokenizer, max_length)
     equal = sum(text.decode() == other for text, other in zip(served.numpy(), expected, strict=True))
     print(f"The SavedModel in {version} gives {equal} of {len(requests)} translations as the model does.")
     print(f"{time.monotonic() - BEGAN:.0f} s from the start. Everything lies in {output}.")
-
-
-def translate_lines(arguments, parser):
-    """Translates a file, or what is typed, with the model of an earlier run."""
-    if not (arguments.output / "model.keras").exists():
-        parser.error(f"a trained model is needed, and {arguments.output} has none: run with --data first")
-    content = read_text(arguments.translate) if arguments.translate else None
-    with in_words(), without_noise():
-        tokenizer = SubwordTokenizer.load(arguments.output / "subwords.model")
-        model = keras.saving.load_model(arguments.output / "model.keras")
-
-    def translate(texts):
-        translations = translate_texts(model, texts, tokenizer, tokenizer, BEAM, arguments.max_length, verbose=0)
-        for text, translation in zip(texts, translations, strict=True):
-            print(translation if text.strip() else "", flush=True)  # a model writes something for nothing, too
-
-    if arguments.translate:
-        translate(content.removesuffix("\n").split("\n"))
-    else:
-        print("A line of text, please; an empty one ends.", file=sys.stderr)
-        while text := sys.stdin.readline().strip():
-            translate([text])
-
-
-def learn_subwords(texts, size):
-    """A tokeniser of both sides, of `size` subwords or as many as the texts have."""
-    try:
-        with without_noise():
-            return SubwordTokenizer.train(itertools.chain(*texts), size, verbose=0)
-    except ValueError as error:
-        largest = re.search(r"a value <= (\d+)", str(error))
-        if largest is None:
-            raise
-        print(f"{largest[1]} subwords: the texts do not have the {size:,} of --vocabulary-size.")
-        return learn_subwords(texts, int(largest[1]))
-
-
-def print_bleu(name, model, texts, tokenizer, sampler, max_length, language):
-    """BLEU as sacrebleu computes it, cased and in lower case, and of Moses tokens in lower case, as papers print it."""
-    sources, references = texts
-    translations = translate_texts(model, sources, tokenizer, tokenizer, sampler, max_length)
-    cased = sacrebleu.corpus_bleu(translations, [references])
-    lower = sacrebleu.corpus_bleu(translations, [references], lowercase=True)
-    moses = MosesTokenizer(lang=language)
-    tokens, reference_tokens = (
-        [moses.tokenize(text.lower(), return_str=True, escape=False) for text in side]
-        for side in (translations, references)
-    )
-    tokenized = sacrebleu.corpus_bleu(tokens, [reference_tokens], tokenize="none", force=True)
-    print(
-        f"{name}: BLEU {tokenized.score:.2f} (tokenised, lower case); sacreBLEU {cased.score:.2f}, "
-        f"in lower case {lower.score:.2f}; {len(sources)} texts"
-    )
-
-
-def save_alignment(model, text, tokenizer, max_length, path):
-    """Heat map of what the model attends to in the text while it writes the translation."""
-    source = tokenizer.tokenize([text]).to_tensor()
-    target = model.generate(source, max_length, sampler=BEAM)
-    target = target[:, : np.count_nonzero(target)]  # without padding
-    weights = model.alignment({"source": source, "target": target})[0]  # (T, S)
-    tokens = [tokenizer.token_strings(ids[0]).numpy() for ids in (target, source)]
-    plot_attention(weights, *tokens).savefig(path, dpi=100)
-
-
-def both_sides(pairs):
-    """A data set of pairs  ->  the list of its source texts and the list of its target texts"""
-    return [[text.decode() for text in side] for side in zip(*pairs.as_numpy_iterator(), strict=True)]
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import time
 
 from argument_types import positive_integer, positive_number
 from command_line import BEGAN, example_parser, in_words, jit_compile, run, set_up, strategy_scope
-from quiet import data_in
+from pointer_tasks import BEAM, TASKS, load
 
 # isort: split
 
@@ -25,7 +25,7 @@ import tensorflow as tf
 from keras import ops
 
 from keras_attention import data, evaluation, serving, training, visualization
-from keras_attention.decoding import BeamSearch, greedy_search, sample
+from keras_attention.decoding import greedy_search, sample
 from keras_attention.models import PointerNetwork
 
 
@@ -87,18 +87,16 @@ def main(argv=None):
 
     # === Data ===
     batches = instances(arguments.batch_size, n)
-    test = list(test_tours(n, 17 if arguments.smoke else 1000, output).as_numpy_iterator())
+    tests = {"order": "random", "validation_examples": 1, "test_examples": 17 if arguments.smoke else 1000}
+    solver = None if n <= 12 else data.PyVRP(iterations=5 * n)  # up to 12 points the shortest tours are found
+    with in_words():
+        test = load(TASKS["tsp"], range(n, n + 1), 1, output, **tests, solver=solver)["test"]
+    test = list(test.as_numpy_iterator())
 
     # === Model ===
     with strategy_scope(arguments):
-        network = PointerNetwork(
-            encoder="transformer",
-            num_layers=3,
-            score="scaled_dot",
-            tanh_clipping=10.0,
-            constraint="permutation",
-            seed=1,
-        )
+        options = {"encoder": "transformer", "num_layers": 3, "score": "scaled_dot", "tanh_clipping": 10.0}
+        network = PointerNetwork(**options, constraint="permutation", seed=1)
         points = keras.Input((n, 2))
         lengths, log_probs = Tours(network, arguments.samples)(points)
         model = training.ReinforceModel(
@@ -113,18 +111,14 @@ def main(argv=None):
 
     # === Train ===
     references = np.stack([example["points"] for example in test])
-    model.fit(  # the loss is the mean length of sampled tours, the validation loss that of greedy ones
-        batches,
-        epochs=arguments.epochs,
-        steps_per_epoch=arguments.steps // arguments.epochs,
-        validation_data=(references, np.zeros(len(references))),
-        shuffle=False,
-    )
+    options = {"epochs": arguments.epochs, "steps_per_epoch": arguments.steps // arguments.epochs, "shuffle": False}
+    # The loss is the mean length of sampled tours, the validation loss that of greedy ones.
+    model.fit(batches, validation_data=(references, np.zeros(len(references))), **options)
     network.save(output / "model.keras")
     print(f"Trained after {time.monotonic() - BEGAN:.0f} s.")
 
     # === Use ===
-    for name, sampler in (("greedy", "greedy"), ("beam 5", BeamSearch(beam_width=5, length_penalty=0.0))):
+    for name, sampler in (("greedy", "greedy"), ("beam 5", BEAM)):
         answers = network.generate(references, sampler=sampler)
         measures = evaluation.evaluate_tours(test, answers)
         print(f"{name}: " + ", ".join(f"{key} {value:.4f}" for key, value in measures.items()))
@@ -149,22 +143,6 @@ def instances(batch_size, n):
         return tf.random.stateless_uniform((batch_size, n, 2), seed=(1, number)), tf.zeros(batch_size)
 
     return tf.data.Dataset.counter().map(batch).prefetch(tf.data.AUTOTUNE)
-
-
-def test_tours(n, count, output):
-    """Other points, with tours to compare with: up to 12 points the shortest, beyond those of PyVRP."""
-    config = data.TspConfig(
-        name=f"{n}-{count}",
-        points=n,
-        train_examples=1,
-        validation_examples=1,
-        test_examples=count,
-        solver=None if n <= 12 else data.PyVRP(iterations=5 * n),
-    )
-    with in_words(), data_in(output / "data"):
-        builder = data.Tsp(config=config, data_dir=output / "data")
-        builder.download_and_prepare()
-    return builder.as_dataset(split="test")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,14 @@
-"""Made-up film reviews: a few sentences with an opinion, often negated, among many that have none."""
+"""The documents of `classify_documents.py`: class folders in ten folds, or made-up film reviews.
+
+A made-up review has a few sentences with an opinion, often negated, among many that have none.
+"""
 
 import random
+import re
+
+import numpy as np
+
+from keras_attention.data import load_documents
 
 GOOD = ["good", "great", "wonderful", "clever", "charming", "funny", "moving", "superb"]
 BAD = ["bad", "awful", "boring", "clumsy", "tedious", "dull", "weak", "terrible"]
@@ -31,7 +39,25 @@ NEUTRAL = [
 PLACES = ["Paris", "Rome", "Lagos", "Lima", "Oslo", "Delhi", "Kyoto", "Quito"]
 
 
-def small_reviews(count, seed):
+def read(folder, test_fold, smoke):
+    """`(texts, labels)` to train on and to test, and the names of the classes; made up where there is no folder."""
+    if folder is None:
+        sizes = (96, 24) if smoke else (3000, 500)
+        return *(made_up_reviews(size, seed) for seed, size in enumerate(sizes)), ["negative", "positive"]
+    documents = load_documents(folder)
+    matches = [re.match(r"cv(\d)\d\d", name) for name in documents.names]
+    folds = np.array([int(match[1]) + 1 if match else row % 10 + 1 for row, match in enumerate(matches)])
+    # The classes come one after the other; mixed, the first few of the test are of all of them.
+    mix = np.random.default_rng(1).permutation
+    parts = [mix(np.flatnonzero(part)) for part in (folds != test_fold, folds == test_fold)]
+    if not all(map(len, parts)):
+        raise ValueError(
+            f"--test-fold must leave documents on both sides. Received {test_fold} of {set(folds.tolist())}."
+        )
+    return *(documents.take(rows)[:2] for rows in parts), documents.class_names
+
+
+def made_up_reviews(count, seed):
     """`(texts, labels)`, 0 for negative and 1 for positive: 4 to 9 sentences, one to three of them with the opinion."""
     draw = random.Random(seed)
     labels = [draw.randrange(2) for _ in range(count)]
