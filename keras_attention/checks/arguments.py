@@ -66,6 +66,16 @@ def check_boolean(name, value):
     return bool(value)
 
 
+def check_same_number(advice, **columns):
+    """Raises unless the first column has an entry, and the others as many; `advice` ends the message."""
+    first, *others = columns
+    if not len(columns[first]) or len(set(map(len, columns.values()))) > 1:
+        *received, last = [f"{len(column)} {name}" for name, column in columns.items()]
+        raise ValueError(
+            f"There must be {first}, and as many {' and '.join(others)}. Received {', '.join(received)} and {last}. {advice}"
+        )
+
+
 def refuse_arguments(owner, given, **reasons):
     """Raises where `given`, keyword arguments, has one that the class of `owner` sets itself; `reasons` by argument."""
     for name, reason in reasons.items():

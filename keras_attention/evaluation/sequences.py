@@ -5,6 +5,7 @@ Letters in shapes: n points, m indices; L indices and the end, 0, with all after
 
 import numpy as np
 
+from keras_attention.checks.arguments import check_same_number
 from keras_attention.checks.points import positions_before_end
 
 
@@ -39,11 +40,8 @@ def evaluate_sequences(examples, answers):
 def compared(examples, answers):
     """A list of `(points, answer, reference)`, an array and two lists of positions, for each example."""
     examples, answers = list(examples), list(answers)
-    if not examples or len(examples) != len(answers):
-        raise ValueError(
-            f"There must be an example, and one answer for each. Received {len(examples)} examples and {len(answers)} "
-            "answers. Join the answers of all batches, such as by `[*batch_1, *batch_2]`."
-        )
+    advice = "Join the answers of all batches, such as by `[*batch_1, *batch_2]`."
+    check_same_number(advice, examples=examples, answers=answers)
     triples = []
     for example, answer in zip(examples, answers, strict=True):
         points = np.asarray(example["points"], "float64")

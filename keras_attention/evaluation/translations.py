@@ -85,12 +85,3 @@ def list_of_strings(name, texts):
             "a data set as a list of its texts."
         )
     return [text if isinstance(text, str) else text.decode("utf-8", "replace") for text in array]
-
-
-def check_corpus(source_texts, target_texts):
-    """Raises unless there are texts, as many sources as targets."""
-    if not source_texts or len(source_texts) != len(target_texts):
-        raise ValueError(
-            "BLEU needs at least one text, and one target for each source. Received "
-            f"{len(source_texts)} source_texts and {len(target_texts)} target_texts. Pass the two sides of one corpus."
-        )

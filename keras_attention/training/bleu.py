@@ -2,8 +2,8 @@
 
 import keras
 
-from keras_attention.checks.arguments import check_positive_integer
-from keras_attention.evaluation.translations import check_corpus, list_of_strings, sacrebleu_metric, translate_texts
+from keras_attention.checks.arguments import check_positive_integer, check_same_number
+from keras_attention.evaluation.translations import list_of_strings, sacrebleu_metric, translate_texts
 
 
 class EvaluateBleu(keras.callbacks.Callback):
@@ -74,7 +74,8 @@ class EvaluateBleu(keras.callbacks.Callback):
         super().__init__()
         self.source_texts = list_of_strings("source_texts", source_texts)
         self.target_texts = list_of_strings("target_texts", target_texts)
-        check_corpus(self.source_texts, self.target_texts)
+        advice = "Pass the two sides of one corpus."
+        check_same_number(advice, source_texts=self.source_texts, target_texts=self.target_texts)
         check_method("source_tokenizer", source_tokenizer, "tokenize")
         check_method("target_tokenizer", target_tokenizer, "detokenize")
         self.source_tokenizer = source_tokenizer

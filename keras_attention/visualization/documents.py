@@ -6,6 +6,7 @@ Letters in shapes: L sentences (lines), W words of a sentence.
 import numpy as np
 from matplotlib.patches import Rectangle
 
+from keras_attention.checks.arguments import check_at_least
 from keras_attention.visualization.figures import new_figure
 from keras_attention.visualization.labels import drawable, token_label
 from keras_attention.visualization.weights import check_weights
@@ -92,8 +93,8 @@ def without_padding(weights, columns):
 
 def most_attended(sentences, weights, count):
     """The sentences that have words and are attended to most, in their order: `[.2, .5, .3]`, 2  ->  `[1, 2]`"""
-    if count is not None and count < 1:
-        raise ValueError(f"`max_sentences` must be 1 or more, or None for all. Received max_sentences={count}.")
+    if count is not None:
+        check_at_least("max_sentences", count, 1)
     rows = [row for row in range(len(sentences)) if sentences[row]]
     return sorted(sorted(rows, key=lambda row: -weights[row])[:count])
 

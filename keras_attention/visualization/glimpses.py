@@ -6,6 +6,7 @@ Letters in shapes: T glimpses; H rows and W columns of C channels.
 import numpy as np
 from matplotlib.patches import Rectangle
 
+from keras_attention.checks.arguments import check_same_number
 from keras_attention.checks.points import finite_points
 from keras_attention.visualization.figures import new_figure
 from keras_attention.visualization.labels import drawable
@@ -59,11 +60,7 @@ def plot_glimpses_grid(images, locations, size, num_scales=1, scale_factor=2, ti
         >>> plot_glimpses_grid(np.ones((2, 28, 28)), np.zeros((2, 6, 2)), size=8).savefig("paths.png")
     """
     titles = [str(number) for number in range(1, len(images) + 1)] if titles is None else list(titles)
-    if len(images) == 0 or not len(images) == len(locations) == len(titles):
-        raise ValueError(
-            f"There must be an image, and one path and one title for each. Received {len(images)} images, "
-            f"{len(locations)} paths and {len(titles)} titles. Cut them to the same number."
-        )
+    check_same_number("Cut them to the same number.", images=images, paths=locations, titles=titles)
     return draw(list(zip(images, locations, strict=True)), titles, size, num_scales, scale_factor)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.collections import PolyCollection
 from matplotlib.lines import Line2D
 
+from keras_attention.checks.arguments import check_same_number
 from keras_attention.checks.points import corners_of, plane_points
 from keras_attention.visualization.figures import new_figure
 from keras_attention.visualization.labels import drawable
@@ -107,11 +108,7 @@ def panels_of(examples, answers, titles):
     """The panels `(points, indices, reference)` and the title of each."""
     examples, answers = list(examples), list(answers)
     titles = [str(number) for number in range(1, len(examples) + 1)] if titles is None else list(titles)
-    if not examples or not len(examples) == len(answers) == len(titles):
-        raise ValueError(
-            f"There must be an example, and one answer and one title for each. Received {len(examples)} examples, "
-            f"{len(answers)} answers and {len(titles)} titles. Cut them to the same number."
-        )
+    check_same_number("Cut them to the same number.", examples=examples, answers=answers, titles=titles)
     panels = [
         (example["points"], answer, example["indices"]) for example, answer in zip(examples, answers, strict=True)
     ]

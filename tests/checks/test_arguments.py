@@ -99,3 +99,15 @@ def test_integers_of_functions_have_a_least_value(value, error, message):
         arguments.check_at_least("copies", value, 3)
     assert str(raised.value) == message
     assert type(arguments.check_at_least("copies", np.int64(3), 3)) is int
+
+
+def test_columns_have_the_same_number_of_entries():
+    arguments.check_same_number("Cut them.", examples=[1, 2], answers=np.zeros((2, 3)))
+    message = (
+        "There must be examples, and as many answers and titles. Received 2 examples, 3 answers and 2 titles. Cut them."
+    )
+    with pytest.raises(ValueError) as raised:
+        arguments.check_same_number("Cut them.", examples=[1, 2], answers=np.zeros((3, 5)), titles="ab")
+    assert str(raised.value) == message
+    with pytest.raises(ValueError, match="Received 0 examples and 0 answers"):
+        arguments.check_same_number("", examples=[], answers=[])

@@ -52,7 +52,7 @@ def test_reference_beyond_the_points_raises():
 
 
 def test_each_example_needs_an_answer():
-    with pytest.raises(ValueError, match=r"one answer for each\. Received 3 examples and 2 answers"):
+    with pytest.raises(ValueError, match=r"as many answers\. Received 3 examples and 2 answers"):
         compared(EXAMPLES, [[2, 3, 1], [1, 0, 0]])
 
 
