@@ -8,14 +8,9 @@ from keras_attention.checks.arguments import check_boolean
 from keras_attention.checks.shapes import sizes_differ
 from keras_attention.ops import LOWEST, at_least_float32
 from keras_attention.ops.dtypes import at_least
+from keras_attention.structures.arcs import finite_arcs, relative_scores
 from keras_attention.structures.best_tree import best_tree, is_tree
-from keras_attention.structures.spanning_trees import (
-    finite_arcs,
-    log_partition,
-    log_partition_and_marginals,
-    relative_scores,
-    sample_tree,
-)
+from keras_attention.structures.spanning_trees import log_partition, log_partition_and_marginals, sample_tree
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

@@ -17,11 +17,11 @@ from keras_attention.ops.recursions import scan
 
 
 def skewed(tensor):
-    """`(..., T, S)` -> `(..., T, S + T)`: row t, counted from 0, moved right by t + 1 positions, zeros around it."""
+    """`(..., T, S)` -> `(..., T, S + T)`: row t, counted from 0, moved right by t positions, zeros around it."""
     *batch, T, S = ops.shape(tensor)
-    left, right = (ops.zeros((*batch, T, width), tensor.dtype) for width in (1, T))
-    rows = ops.reshape(ops.concatenate([left, tensor, right], axis=-1), (*batch, T * (S + T + 1)))
+    rows = ops.concatenate([tensor, ops.zeros((*batch, T, T + 1), tensor.dtype)], axis=-1)
     # Read again in rows that are shorter by one: each begins one position later than the row above it.
+    rows = ops.reshape(rows, (*batch, T * (S + T + 1)))
     return ops.reshape(rows[..., : T * (S + T)], (*batch, T, S + T))
 
 
@@ -42,16 +42,18 @@ def reach_probabilities(probabilities, start):
     `start (..., S)`. This is eq. (9) of the paper with `reached` = α / p, which needs no division: sums of products of
     numbers in [0, 1], one diagonal `t + s` after the other.
     """
-    *_, T, S = ops.shape(probabilities)
-    rows = ops.concatenate([start[..., None, :], probabilities], axis=-2)  # (..., 1 + T, S)
-    diagonals = ops.moveaxis(skewed(rows), -1, 0)  # (S + T + 1, ..., 1 + T): in round d start[d - 1], p[t, d - 2 - t]
+    *batch, T, S = ops.shape(probabilities)
+    starts = ops.concatenate([start, ops.zeros((*batch, T), start.dtype)], axis=-1)[..., None, :]
 
-    def step(reached, diagonal):
-        start, probabilities = diagonal[..., :1], diagonal[..., 1:]
-        to_next_query = ops.concatenate([start, probabilities * reached], axis=-1)[..., :T]
-        return (1.0 - probabilities) * reached + to_next_query
+    def step(state, diagonal):
+        passed, stopped = state  # by way of the diagonal before
+        start, probabilities = diagonal
+        reached = passed + ops.concatenate([start, stopped], axis=-1)[..., :T]
+        return ((1.0 - probabilities) * reached, probabilities * reached), reached
 
-    reached = scan(step, ops.zeros_like(diagonals[0, ..., 1:]), diagonals)[1:]
+    nothing = ops.zeros((*batch, T), probabilities.dtype)
+    diagonals = [ops.moveaxis(tensor, -1, 0) for tensor in (starts, skewed(probabilities))]  # (S + T, ..., 1 or T)
+    _, reached = scan(step, (nothing, nothing), diagonals)
     return unskewed(ops.moveaxis(reached, 0, -1), S)
 
 

@@ -1,36 +1,61 @@
 """`recursions.scan` on TensorFlow, where XLA cannot compile the gradient of `keras.ops.scan`."""
 
-from keras import ops
+from keras_attention.ops.recursions import python_scan, tensors_of, with_tensors, zero_entry
 
 
-def tensorflow_scan(step, initial, inputs):
-    """The states `(L, ...)` after each of L steps; arguments as those of `recursions.scan`.
+def tensorflow_scan(step, state, inputs):
+    """The state and the outputs after L steps; arguments as those of `recursions.scan`.
 
-    Inputs are popped from one list and states pushed onto another. The gradient of a pop is a push and that of a push a
-    pop, so work grows with L in both directions; that of `inputs[index]` would be as long as the inputs, at every step.
+    In a graph entries are popped from lists and outputs pushed onto others. The gradient of a pop is a push and that of a
+    push a pop, so work grows with L in both directions; that of `inputs[index]` would be as long as the inputs, at every
+    step.
     """
     import tensorflow as tf
 
+    if tf.executing_eagerly():
+        return python_scan(step, state, inputs)
     lists = tf.raw_ops
-    initial, inputs = ops.convert_to_tensor(initial), ops.convert_to_tensor(inputs)
-    L, entry_shape = tf.shape(inputs)[0], tf.shape(inputs)[1:]
-    is_empty = tf.logical_or(L < 1, tf.size(initial) < 1)  # then no step is taken: few functions take nothing at all
+    entries = tensors_of(inputs)
+    L = tf.shape(entries[0])[0]
     capacity = tf.maximum(L, 1)  # XLA has no lists of 0
-    of_entry = {"element_shape": entry_shape, "element_dtype": inputs.dtype}
-    of_state = {"element_shape": tf.shape(initial), "element_dtype": initial.dtype}
+    _, output = step(state, zero_entry(inputs))  # only its shapes are used
+    shapes = [(tensor.shape, tf.shape(tensor), tensor.dtype) for tensor in tensors_of(output)]
 
-    def body(state, remaining, states):
-        remaining, entry = lists.TensorListPopBack(input_handle=remaining, **of_entry)
-        state = step(state, tf.ensure_shape(entry, inputs.shape[1:]))
-        return state, remaining, lists.TensorListPushBack(input_handle=states, tensor=state)
+    def filled(tensor):
+        """The rows of a tensor as a list, the first one last."""
+        nothing = tf.zeros(tf.concat([[capacity - L], tf.shape(tensor)[1:]], axis=0), tensor.dtype)
+        last_first = tf.concat([nothing, tf.reverse(tensor, [0])], axis=0)
+        return lists.TensorListFromTensor(tensor=last_first, element_shape=tf.shape(tensor)[1:])
 
-    nothing = tf.zeros(tf.concat([[capacity - L], entry_shape], axis=0), inputs.dtype)
-    last_first = tf.concat([nothing, tf.reverse(inputs, [0])], axis=0)
-    remaining = lists.TensorListFromTensor(tensor=last_first, element_shape=entry_shape)
-    states = lists.EmptyTensorList(max_num_elements=capacity, **of_state)
+    def popped(handle, tensor):
+        handle, row = lists.TensorListPopBack(
+            input_handle=handle, element_shape=tf.shape(tensor)[1:], element_dtype=tensor.dtype
+        )
+        return handle, tf.ensure_shape(row, tensor.shape[1:])
+
+    def body(now, remaining, found):
+        remaining, entry = zip(*map(popped, remaining, entries), strict=True)
+        following, output = step(with_tensors(state, now), with_tensors(inputs, entry))
+        following = [
+            tf.ensure_shape(after, before.shape) for before, after in zip(now, tensors_of(following), strict=True)
+        ]
+        found = [
+            lists.TensorListPushBack(input_handle=h, tensor=t) for h, t in zip(found, tensors_of(output), strict=True)
+        ]
+        return following, list(remaining), found
+
+    empty = [
+        lists.EmptyTensorList(element_shape=shape, max_num_elements=capacity, element_dtype=dtype)
+        for _, shape, dtype in shapes
+    ]
     # XLA stores what the gradient needs only in loops with a known number of rounds.
-    start = initial, remaining, states
-    *_, states = tf.while_loop(lambda *_: tf.logical_not(is_empty), body, start, maximum_iterations=capacity)
-    states = lists.TensorListStack(input_handle=states, **of_state)[:L]
-    states = tf.reshape(states, tf.concat([[L], tf.shape(initial)], axis=0))  # also those that no step has made
-    return tf.ensure_shape(states, (inputs.shape[0], *initial.shape))
+    start = tensors_of(state), [filled(tensor) for tensor in entries], empty
+    last, _, found = tf.while_loop(lambda *_: L > 0, body, start, maximum_iterations=capacity)
+
+    def stacked(handle, static, shape, dtype):
+        rows = lists.TensorListStack(input_handle=handle, element_shape=shape, element_dtype=dtype)[:L]
+        rows = tf.reshape(rows, tf.concat([[L], shape], axis=0))  # also those that no step has made
+        return tf.ensure_shape(rows, (entries[0].shape[0], *static))
+
+    rows = [stacked(handle, *one) for handle, one in zip(found, shapes, strict=True)]
+    return with_tensors(state, last), with_tensors(output, rows)

@@ -1,25 +1,25 @@
 """The non-projective dependency tree of the highest score, by the algorithm of Chu, Liu and Edmonds.
 
-Every group of words takes its best arc from outside, at first each word alone. Where these arcs close a circle, its groups
-become one, and an arc that enters it is worth what it has above the arc that it would replace. Once there is no
-circle the arcs are taken back from the last round to the first: a group that another arc entered gives up its own.
+Every group of words takes its best arc from outside; at first each word is a group. Where these arcs close a circle, its
+groups become one, and an arc that enters the circle counts by how far its score is above that of the arc it replaces.
+Once there is no circle the rounds are undone, the last one first: a group that another arc enters gives up its own arc.
 
-Arcs are compared by a cost, an integer, before their score: 1 for an arc from a root that may be taken only once, more
-than all of these together for an arc that is not allowed. So there are never more of them than need be, at any score.
+Arcs are compared by an integer cost before their score. An arc from a root that may be taken only once costs 1, an arc
+that is not allowed costs more than all of these together. So a tree has as few of them as possible, at any score.
 """
 
 from keras import ops
 
 from keras_attention.ops.divergence import with_nan
 from keras_attention.ops.softmax import LOWEST
-from keras_attention.structures.spanning_trees import allowed_arcs, finite_arcs, has_no_tree, is_root, relative_scores
+from keras_attention.structures.arcs import allowed_arcs, finite_arcs, has_no_tree, is_root, relative_scores
 
 # Following heads 2^20 times leads from every word to the root or into a circle.
 DOUBLINGS = 20
 
 
 def over_group(reduce, same, values, initial):
-    """For each word `(..., n)` the maximum or minimum of the values of its group, `initial` without any."""
+    """For each word `(..., n)` the maximum or minimum of the values of its group and of `initial`."""
     values = ops.where(same, values[..., None, :], ops.cast(initial, values.dtype))
     return reduce(values, axis=-1, initial=initial)
 

@@ -174,3 +174,9 @@ def test_sampled_trees_of_extreme_scores_are_the_likely_ones():
     scores = np.array([[-150.0, 200.0, -180.0], [200.0, -200.0, -199.0], [-200.0, 200.0, 0.0]], "float32")
     _, found, probabilities = trees.log_partition_and_probabilities(scores, np.ones((3, 3), bool), False)
     np.testing.assert_array_equal(sample_tree(scores, single_root=False, seed=1), found[probabilities.argmax()])
+
+
+def test_without_words_there_is_the_empty_tree():
+    total, marginals = log_partition_and_marginals(ops.zeros((2, 0, 0)))
+    np.testing.assert_array_equal(total, np.zeros(2))
+    assert marginals.shape == sample_tree(ops.zeros((2, 0, 0))).shape == (2, 0, 0)

@@ -14,9 +14,9 @@ _OPEN = contextvars.ContextVar("open recorder", default=None)
 class Recorder:
     """Log-probabilities, entropies and predictions of the choices that are made within a `with` block.
 
-    The innermost open recorder gets what `record_choice` gives. A loop that is compiled (`ops.while_loop`, `ops.scan`,
-    `keras.layers.RNN`) opens one inside its body and carries the log-probability on in its state: what is recorded
-    inside such a loop can't be read outside.
+    The innermost open recorder gets what `record_choice` gives. What is recorded inside a loop that is compiled
+    (`ops.while_loop`, `ops.scan`, `keras.layers.RNN`) can't be read outside. Such a loop opens a recorder inside its body
+    and hands the log-probabilities on, in its state or as outputs of its steps.
 
     Args:
         numbers: int32 tensor `(B,)`, for enumeration: which of all joint choices each row makes. `None`: choices are free.
