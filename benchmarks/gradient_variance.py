@@ -30,11 +30,11 @@ CONTENDERS = {  # name -> what `selection`, `baseline` and `num_samples` are
 }
 
 
-def main():
+def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=1000, help="of each contender (default: %(default)s)")
     parser.add_argument("--smoke", action="store_true", help="a few steps, to see that everything runs")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     steps = 3 if arguments.smoke else arguments.steps
     exact = gradients("reinforce", None, Enumeration(S * S), steps=1, warm_up=0)[0]
     print(f"{B} examples, {S} positions, two choices, {M} samples, {steps} steps")

@@ -21,8 +21,8 @@ NAMES = ("import_time", "attention", "training_step", "greedy_decoding", "pointe
 VARIABLES = (*ENVIRONMENT, "TF_ENABLE_ONEDNN_OPTS", "TF_XLA_FLAGS", "XLA_FLAGS", "MALLOC_MMAP_THRESHOLD_", "LD_PRELOAD")
 
 
-def main():
-    arguments = parse_arguments()
+def main(argv=None):
+    arguments = parse_arguments(argv)
     size = "smoke" if arguments.smoke else arguments.size
     rounds = 1 if arguments.smoke else arguments.rounds
     print(f"{machine()}, Python {platform.python_version()}, {rounds} rounds")
@@ -37,7 +37,7 @@ def main():
             print(table(comparison, size, times, missing), flush=True)
 
 
-def parse_arguments():
+def parse_arguments(argv):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("names", nargs="*", type=comparison_name, metavar="NAME", help="what to compare (default: everything)")
@@ -47,7 +47,7 @@ def parse_arguments():
     add("--torch-python", type=interpreter, default=sys.executable, metavar="PATH", help="a Python that has torch")
     if (backend := os.environ.get("KERAS_BACKEND") or "tensorflow") != "tensorflow":
         parser.error(f"it compares on TensorFlow; run it with KERAS_BACKEND=tensorflow, not {backend}")
-    return parser.parse_args()
+    return parser.parse_args(argv)
 
 
 def table(comparison, size, times, missing):

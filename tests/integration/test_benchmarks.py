@@ -1,14 +1,16 @@
 """The benchmarks run from beginning to end with `--smoke`, and their contenders do the same work."""
 
+import functools
 import importlib
-import os
 import pathlib
-import subprocess
 import sys
 
 import keras
 import numpy as np
 import pytest
+from integration.example_runs import refusal
+
+from keras_attention.training import ReinforceModel
 
 if keras.backend.backend() != "tensorflow":
     pytest.skip("the benchmarks compare on TensorFlow", allow_module_level=True)
@@ -22,36 +24,31 @@ def benchmark(monkeypatch):
     return importlib.import_module
 
 
-def run(*arguments, **environment):
-    return subprocess.run(
-        [sys.executable, BENCHMARKS / "run.py", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **environment},
-        check=False,
-    )
+def test_contenders_take_turns_and_a_table_shows_their_ratio(benchmark, monkeypatch, capsys):
+    run, attention = benchmark("run"), benchmark("attention")
+    padding, causal = attention.COMPARISONS
+    monkeypatch.setattr(attention, "COMPARISONS", [padding])
+    monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", "1")
+    run.main(["attention", "--smoke"])
+    printed = capsys.readouterr().out
+    assert "TF_ENABLE_ONEDNN_OPTS=1" in printed
+    table = printed.split("attention: ")[1]
+    ours, peer = (next(line for line in table.splitlines() if line.startswith(name)) for name in ("keras_a", "keras "))
+    assert len(peer.split()) == len(ours.split()) + 2, table  # the ratio and the target
+    assert f"keras {keras.__version__}" in table
+    works = [causal.contenders[name](**causal.sizes["smoke"]) for name in causal.contenders if "keras" in name]
+    gradients = [work() for work in works]
+    assert len(works) == 2 and gradients[0].shape == gradients[1].shape and np.isfinite(gradients).all()
 
 
-def test_contenders_take_turns_and_a_table_shows_their_ratio():
-    result = run("attention", "--smoke", TF_ENABLE_ONEDNN_OPTS="1")
-    assert result.returncode == 0, result.stderr
-    padding, causal = result.stdout.split("attention: ")[1:]
-    for table in (padding, causal):
-        ours, peer = (
-            next(line for line in table.splitlines() if line.startswith(name)) for name in ("keras_a", "keras ")
-        )
-        assert len(peer.split()) == len(ours.split()) + 2, table  # the ratio and the target
-        assert f"keras {keras.__version__}" in table
-    assert "TF_ENABLE_ONEDNN_OPTS=1" in result.stdout
-
-
-def test_the_variance_of_each_estimator_is_compared_with_that_without_a_baseline():
-    result = subprocess.run(
-        [sys.executable, BENCHMARKS / "gradient_variance.py", "--smoke"], capture_output=True, text=True, check=False
-    )
-    assert result.returncode == 0, result.stderr
+def test_the_variance_of_each_estimator_is_compared_with_that_without_a_baseline(benchmark, monkeypatch, capsys):
+    # A few steps take less time than compiling them.
+    compile_eagerly = functools.partialmethod(ReinforceModel.compile, run_eagerly=True)
+    monkeypatch.setattr(ReinforceModel, "compile", compile_eagerly)
+    benchmark("gradient_variance").main(["--smoke"])
+    lines = capsys.readouterr().out.splitlines()
     for name in ("none", "moving_average", "learned", "leave_one_out", "straight_through"):
-        (line,) = (line for line in result.stdout.splitlines() if line.startswith(f"{name} "))
+        (line,) = (line for line in lines if line.startswith(f"{name} "))
         assert np.isfinite([float(column) for column in line.split()[1:]]).all()
 
 
@@ -117,15 +114,14 @@ def test_decoding_without_a_cache_writes_our_tokens(benchmark):
 
 
 @pytest.mark.parametrize(
-    "arguments, environment, message",
+    "arguments, backend, message",
     [
-        (["speed"], {}, "'speed' is not among import_time, attention"),
-        (["--rounds", "0"], {}, "must be a positive integer. Received: 0"),
-        (["--torch-python", "nowhere/python"], {}, "'nowhere/python' is not a program"),
-        ([], {"KERAS_BACKEND": "jax"}, "run it with KERAS_BACKEND=tensorflow, not jax"),
+        (["speed"], "", "'speed' is not among import_time, attention"),
+        (["--rounds", "0"], "", "must be a positive integer. Received: 0"),
+        (["--torch-python", "nowhere/python"], "", "'nowhere/python' is not a program"),
+        ([], "jax", "run it with KERAS_BACKEND=tensorflow, not jax"),
     ],
 )
-def test_bad_arguments_are_refused_in_words(arguments, environment, message):
-    result = run(*arguments, **environment)
-    assert result.returncode == 2
-    assert message in result.stderr
+def test_bad_arguments_are_refused_in_words(arguments, backend, message, benchmark, monkeypatch):
+    monkeypatch.setenv("KERAS_BACKEND", backend)
+    assert message in refusal(benchmark("run").main, *arguments)
