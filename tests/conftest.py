@@ -1,5 +1,6 @@
 """Every test starts from the same random numbers."""
 
+import collections
 import os
 import tempfile
 
@@ -34,10 +35,36 @@ def pytest_report_header(config):
     return f"Keras {keras.__version__} on {BACKEND}{left_out}"
 
 
+# A few tests of each take longer than hundreds elsewhere.
+LONGEST = (
+    "test_docs",
+    "test_examples_of_sequences",
+    "test_examples_of_readers",
+    "test_compiled",
+    "test_models",
+    "test_saving",
+    "test_replicas",
+    "test_serving_a_transformer",
+    "test_serving_a_pointer_network",
+    "test_examples_resuming",
+    "test_benchmarks",
+)
+
+
+def pytest_configure(config):
+    config.option.loadscopereorder = False  # pytest-xdist would put the files of few tests last, the longest among them
+
+
 def pytest_collection_modifyitems(items):
-    """The longest files first, so that the processes of pytest-xdist end together."""
-    longest = ("test_docs", "test_examples_of_sequences", "test_examples_of_readers")
-    items.sort(key=lambda item: item.path.stem not in longest)
+    """The longest files first, then those of many tests, so that the processes of pytest-xdist end together."""
+    counts = collections.Counter(item.path for item in items)
+
+    def order(item):
+        name = item.path.stem
+        place = LONGEST.index(name) if name in LONGEST else len(LONGEST)
+        return place, -counts[item.path], str(item.path)
+
+    items.sort(key=order)
 
 
 @pytest.fixture(autouse=True)
