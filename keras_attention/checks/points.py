@@ -20,7 +20,7 @@ def finite_points(name, points, dtype="float64"):
         place = tuple(wrong[0].tolist())
         raise ValueError(
             f"`{name}` must be finite in {dtype}. Received {name}[{', '.join(map(str, place))}] = "
-            f"{shortened(points[place].tolist())}. Mend the point, or leave it out if it is padding."
+            f"{shortened(points[place].tolist())}. Mend the point, or leave it out or mask it if it is padding."
         )
     return found
 

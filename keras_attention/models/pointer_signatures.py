@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention.models.points import BEHIND_END, NOT_FINITE, no_position
+from keras_attention.models.points import BEHIND_END, no_position
 from keras_attention.tokens import PAD
 
 
@@ -75,6 +75,6 @@ def served_checks():
 
     of_points = [
         ("`lengths` must be from 0 to the number of points.", has_impossible_length),
-        (NOT_FINITE, is_not_finite),
+        ("The features of real positions must be finite.", is_not_finite),
     ]
     return of_points, [(BEHIND_END, goes_on_behind_end), (no_position("indices"), points_outside)]

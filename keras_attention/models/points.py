@@ -1,17 +1,16 @@
-"""What a pointer network reads, as arrays: points `(B, S, F)` with a mask, and the indices of an answer."""
+"""The inputs of a pointer network as arrays: points `(B, S, F)` with a mask, and the indices of an answer."""
 
 import numpy as np
 from keras import ops
 
 from keras_attention.checks.messages import shortened
-from keras_attention.checks.points import check_digits
+from keras_attention.checks.points import check_digits, finite_points
 from keras_attention.checks.shapes import check_not_ragged, sizes_differ
 from keras_attention.models.ids import integer_rows, lengths_of_rows, take_input
 from keras_attention.ops.known_values import known_values
 from keras_attention.ops.masks import as_mask
 from keras_attention.tokens import PAD
 
-NOT_FINITE = "The features of real positions must be finite."
 BEHIND_END = "0 ends an answer: only 0 may follow it."
 
 
@@ -20,9 +19,9 @@ def no_position(name):
 
 
 def checked_inputs(inputs):
-    """What a model is called with, after checking the mask; a list, in the order of the names, as a dictionary.
+    """The inputs of a call, after checking the mask; a list, in the order of the names, becomes a dictionary.
 
-    What is no `{"source", "source_mask", "target"}` is left to Keras, whose words name what is missing.
+    Other inputs than `{"source", "source_mask", "target"}` are left to Keras, whose messages name the missing ones.
     """
     names = ("source", "source_mask", "target")
     if isinstance(inputs, list | tuple) and len(inputs) == len(names):
@@ -75,16 +74,10 @@ def check_points(inputs, feature_dim):
             f"{points.shape[:2]} (True = a real position). Received shape {mask.shape} and dtype {mask.dtype}."
         )
     mask = mask.astype("bool")
-    given, points = points, points.astype("float32")
-    if not np.isfinite(points[mask]).all():
-        row, position = np.argwhere(mask & ~np.isfinite(points).all(axis=-1))[0]
-        raise ValueError(
-            f"{NOT_FINITE} Received {shortened(points[row, position].tolist())} at position "
-            f"{position + 1} of row {row}. Mask the position, or clean the data."
-        )
+    finite_points("source", np.where(mask[..., None], points, 0), "float32")
     for row, real in enumerate(mask):
-        check_digits(given[row][real], f"in row {row}")
-    return {"source": points, "source_mask": mask}
+        check_digits(points[row][real], f"in row {row}")
+    return {"source": points.astype("float32"), "source_mask": mask}
 
 
 def pad_rows(rows, feature_dim):
