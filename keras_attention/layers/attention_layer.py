@@ -66,7 +66,7 @@ class AttentionLayer(keras.layers.Layer):
         return memory["value"].shape
 
     def project_memory(self, value, key):
-        """What is read and what it is found by."""
+        """The values that are read, and the keys by which they are found."""
         return value, key
 
     def project_query(self, query):
@@ -83,7 +83,7 @@ class AttentionLayer(keras.layers.Layer):
 
         Args:
             value, key: As in a call. Float tensors `(B, ..., S, E)` and `(B, ..., S, D_key)`.
-            mask: Boolean tensor `(B, ..., S)`, True = may be attended, or `None`. What is masked is never looked at.
+            mask: Boolean tensor `(B, ..., S)`, True = may be attended, or `None`. A masked position is never looked at.
             positions: int32 tensor `(B or 1, S)`, where the keys stand. `None`: the real ones are counted.
 
         Returns:

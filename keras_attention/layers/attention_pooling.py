@@ -115,7 +115,7 @@ class AttentionPooling(keras.layers.Layer):
         return self.add_weight(name=name, shape=shape, initializer=fresh(initializer), autocast=False)
 
     def prepare(self, inputs, mask=None):
-        """What is read of `inputs (B, ..., S, D)`: a dictionary of tensors, as described at the top of `layers/flow.py`."""
+        """The memory of `inputs (B, ..., S, D)`: a dictionary of tensors, as described at the top of `layers/flow.py`."""
         check_not_ragged(inputs=inputs)
         inputs = as_floats(inputs, self.compute_dtype)
         mask = as_mask(mask)

@@ -29,9 +29,9 @@ class HierarchicalAttention(keras.layers.Layer):
     vector is v.
 
     A sentence of nothing but padding has zero weight and a zero vector, wherever it stands; so has a paragraph without a
-    real sentence, and a document without a real word is zero. What is masked never changes anything: an encoder reads the
+    real sentence, and a document without a real word is zero. A masked unit never changes anything: an encoder reads the
     real units of a row side by side, then zeros as beyond the end of a row, wherever the padding stands. A layer whose call
-    takes `mask` gets their mask. One that takes none and looks at more than its direct inputs, such as a stack of
+    takes `mask` gets their mask. An encoder that takes none and looks at more than its direct inputs, such as a stack of
     convolutions with biases or attention without masks, would let the amount of padding show.
 
     Args:
@@ -39,7 +39,7 @@ class HierarchicalAttention(keras.layers.Layer):
         encoders: `None`; or one value for each level, in a list or in a dictionary by name: a layer
             `(B, S, D)` -> `(B, S, E)` or `None`. For example `Bidirectional(GRU(50, return_sequences=True))`,
             `TransformerEncoderBlock(...)`, or `Conv1D(100, 3, padding="same")`.
-        units: Integer, size U of the hidden layer of every pooling. `None` takes the width of what is pooled.
+        units: Integer, size U of the hidden layer of every pooling. `None` takes the width of its inputs.
         alignment: A name of `alignments.get` or an `Alignment`; every level gets one of its own.
         dropout: Float in [0, 1), fraction of the weights dropped in training.
         unit_dropout: Float in [0, 1), for all levels or in a list or dictionary one for each: fraction of the words, of the

@@ -8,7 +8,7 @@ from keras_attention.layers.one_by_one import one_by_one
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class KeyValueAttention(AttentionLayer):
-    """Attention over a memory of pairs: the keys say where to look, the values are what is read there.
+    """Attention over a memory of pairs: the keys say where to look, the values are read there.
 
         scores[t, s] = score(query[t], key[s])
         weights      = alignment(scores, mask)

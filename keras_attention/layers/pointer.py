@@ -30,7 +30,7 @@ class Pointer(keras.layers.Layer):
     and LOWEST of `ops/softmax.py`, -1e30, where a mask forbids to point. In the paper `query` is d_i, `value` is e_j and
     `logits` is u^i_j. There are as many classes as there are positions, so the same weights serve inputs of any length.
     Under a policy that computes in float16 it is -65504, and logits are bounded to half of that: a next layer, which casts
-    them to float16, then meets numbers, and the softmax of what is masked is exactly 0 in float32 and in float16.
+    them to float16, then meets numbers, and the softmax of a masked position is exactly 0 in float32 and in float16.
     Use a loss with `from_logits=True`; `SmoothedCrossentropy` spreads its smoothing over the allowed positions only.
 
     Args:
@@ -42,7 +42,7 @@ class Pointer(keras.layers.Layer):
 
     Call arguments:
         query: Float tensor of shape `(B, ..., T, D)`.
-        value: Float tensor of shape `(B, ..., S, E)`, what is pointed at.
+        value: Float tensor of shape `(B, ..., S, E)`, the positions to point at.
         query_mask: Boolean tensor `(B, ..., T)`, True = a real query. The implicit Keras mask of `query` is used when it
             is not given.
         value_mask: Boolean tensor `(B, ..., S)`, True = may be pointed at; as above.
@@ -85,7 +85,7 @@ class Pointer(keras.layers.Layer):
         self.built = True
 
     def prepare(self, value, mask=None):
-        """What is pointed at, `value (B, ..., S, E)` with its `mask (B, ..., S)`, to be read many times by `read`."""
+        """The memory of `value (B, ..., S, E)` under its `mask (B, ..., S)`, for `read` to read many times."""
         (value,) = as_inputs(self.compute_dtype, value=value)
         mask, value = zeroed_memory(mask, value)
         memory = {"key": self.score.prepare(value)} | ({} if mask is None else {"mask": mask})

@@ -59,7 +59,7 @@ class HierarchicalClassifier(SeededModel):
 
     Call arguments:
         inputs: int32 ids of shape `(B, L, W)`, with one axis for each level, padded with 0 in any place. Inside a graph,
-            where values are not known, a document with an id that is none has logits of NaN.
+            where values are not known, a document with an id outside the vocabulary has logits of NaN.
         training: Boolean, whether dropout is active.
 
     Returns:

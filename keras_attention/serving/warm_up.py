@@ -54,7 +54,7 @@ def answered_inputs(signature, inputs):
     """`inputs` as tensors of the signature's types and shapes, once the signature has answered them."""
     specs = signature.structured_input_signature[1]
     expected = ", ".join(f"{name}: {spec.dtype.name} {spec.shape}" for name, spec in specs.items())
-    rule = f"A warm-up request must be one that `serving_default` ({expected}) answers. Received {inputs}."
+    rule = f"`serving_default` ({expected}) must be able to answer a warm-up request. Received {inputs}."
     if set(inputs) != set(specs):
         raise ValueError(rule)
     try:
