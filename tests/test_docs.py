@@ -71,8 +71,11 @@ def test_every_command_of_a_page_names_a_program_and_its_options(name):
             assert f'"{option}"' in source + shared, f"{program} {option}"
 
 
-def test_the_front_page_is_a_page():
+def test_the_front_page_is_a_page_and_has_the_two_commands():
     assert len(TEXTS["README.md"].splitlines()) <= 130
+    start, tests = re.findall(r"```bash\n(python3 -m venv .*)\n```", TEXTS["README.md"])
+    assert start.endswith("python examples/translate_dates.py")
+    assert f"<!-- test command -->\n```bash\n{tests}\n" in TEXTS["README.md"]  # where .ci/run looks for it
 
 
 def test_every_guide_stands_in_the_index():
