@@ -10,7 +10,7 @@ from keras_attention.ops.random import uniform_like
 
 
 def zero_if_masked(tensor, mask):
-    """`tensor (..., T, S)` with zeros wherever `mask` is False: before a function, whatever stood there, and after it."""
+    """`tensor (..., T, S)` with zeros where `mask` is False, before a function and after it."""
     return tensor if mask is None else ops.where(as_mask(mask), tensor, 0.0)
 
 

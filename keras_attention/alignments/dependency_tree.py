@@ -30,7 +30,7 @@ class DependencyTree(Alignment):
     not determinants and inverses, which lose their digits where scores are large, but a logarithm of sums and products.
     That takes T steps, and memory grows with T³.
 
-    Scores of one word may differ by up to 1e25; one that lies further below the best counts as 1e25 below it. A sum of
+    Scores of one word may differ by up to 1e25; a score further below the best counts as 1e25 below it. A sum of
     scores has the digits of its type: where every tree must take an arc that is c below the best of its word, for
     example a root, log-probabilities of trees are off by some c · 1e-7 in float32, by c · 1e-16 in float64.
 
@@ -39,7 +39,7 @@ class DependencyTree(Alignment):
     mask leaves no tree at all, everything is zero. Under a causal mask word 0 is the root where one must be.
 
     All words are needed at once: with a cache, and so in `Transformer`, it is refused. A selection is a tree, so
-    `log_prob`, `entropy` and `log_partition` have the shape `(...)`; what is no tree has log-probability LOWEST.
+    `log_prob`, `entropy` and `log_partition` have the shape `(...)`; a selection that is not a tree has log-probability LOWEST.
 
     Args:
         single_root: Boolean, whether exactly one word is a root, or one or more are.
@@ -82,7 +82,7 @@ class DependencyTree(Alignment):
         return ops.cast(marginals, scores.dtype)
 
     def mode(self, scores, mask=None):
-        """The most probable tree, `(..., T, T)`; of several one and always the same."""
+        """The most probable tree, `(..., T, T)`; of several equally probable trees always the same."""
         check_square(scores.shape)
         return ops.cast(best_tree(scores, mask, single_root=self.single_root), scores.dtype)
 
@@ -92,7 +92,7 @@ class DependencyTree(Alignment):
         return ops.cast(sample_tree(scores, mask, single_root=self.single_root, seed=seed), scores.dtype)
 
     def log_prob(self, selection, scores, mask=None):
-        """Log-probability `(...)` of a tree `(..., T, T)`: LOWEST if it is no tree, 0 if there are no words."""
+        """Log-probability `(...)` of a tree `(..., T, T)`: LOWEST if it is not a tree, 0 if there are no words."""
         check_square(scores.shape)
         scores = self._relative(scores, mask)
         selection = ops.cast(selection, scores.dtype)
@@ -115,7 +115,7 @@ class DependencyTree(Alignment):
 
     @staticmethod
     def _relative(scores, mask):
-        """Scores below the highest of their row: what all trees have in common would cost digits."""
+        """Scores below the highest of their row: a sum that all trees share would cost digits."""
         return at_least_float32(scores) - relative_scores(scores, finite_arcs(scores, mask)[0])[1][..., None]
 
     def get_config(self):

@@ -35,8 +35,8 @@ class LinearChain(OnOffAlignment):
     known or not, and for any scores, with XLA or without.
 
     `normalize` and `scale` shape only what the layer returns when it is called; `marginals`, `mode` (Viterbi; off where
-    both are as good), `sample`, `log_prob`, `entropy` and `log_partition` are those of the distribution. The last three
-    have the shape `(..., T)`, in float32 or better; a selection of a masked position has log-probability LOWEST.
+    both are equally probable), `sample`, `log_prob`, `entropy` and `log_partition` are those of the distribution. The last
+    three have the shape `(..., T)`, in float32 or better; a selection of a masked position has log-probability LOWEST.
 
     Args:
         normalize: `None` or "l1".
@@ -111,7 +111,7 @@ class LinearChain(OnOffAlignment):
         return self.of_row(chain_entropy(*self._chain(scores, mask)), scores, mask)
 
     def log_partition(self, scores, mask=None):
-        """Logarithm `(..., T)` of the sum of exp(score) over all selections, that of the pairwise scores included."""
+        """Logarithm `(..., T)` of the sum of exp(score) over all selections; scores include the pairwise ones."""
         return self.of_row(chain_log_partition(*self._chain(scores, mask)), scores, mask)
 
     def _chain(self, scores, mask):

@@ -69,16 +69,16 @@ def first_start(scores):
 
 
 def is_lost(scores, mask, start):
-    """Boolean `(..., T, 1)`: whether the row, or one before it, is diverged, so that nobody knows where the walk goes.
+    """Boolean `(..., T, 1)`: whether the row, or a row before it, is diverged, so that the walk is unknown.
 
-    What was before the first row is in `start (..., S)`.
+    NaN in `start (..., S)` says so of the queries before the first row.
     """
     was_lost = ops.any(ops.isnan(start), axis=-1)[..., None, None]
     return ops.logical_or(was_lost, ops.cumsum(ops.cast(is_diverged(scores, mask), "int32"), axis=-2) > 0)
 
 
 def expected_alignment(probabilities, mask, start):
-    """Probability `(..., T, S)` that query t attends to position s, given that of attending where it comes by.
+    """Probability `(..., T, S)` that query t attends to position s, given its probability of stopping where it comes by.
 
     The probabilities must be zero where `mask` is False. Returns also where the last query stopped, `(..., S)`.
     """
@@ -191,7 +191,7 @@ class Monotonic(Alignment):
         return self._first_walk(ops.sigmoid(self._logits(scores, mask)), scores, mask)
 
     def mode(self, scores, mask=None):
-        """The walk of inference, `(..., T, S)`: of each step the likelier choice, which need not be the likeliest walk."""
+        """The walk of inference, `(..., T, S)`: the likelier choice at each step, which need not be the likeliest walk."""
         return self._first_walk(self._stops(scores, mask), scores, mask)
 
     def sample(self, scores, mask=None, seed=None):
@@ -207,7 +207,7 @@ class Monotonic(Alignment):
         return ops.where(ops.any(is_diverged(scores, mask), axis=(-2, -1)), math.nan, log_prob)
 
     def entropy(self, scores, mask=None):
-        """Entropy of the walk in nats, `(...)`: that of stopping or not at each position, times that of coming by."""
+        """Entropy of the walk in nats, `(...)`: sum of probability of coming by · entropy of stopping there or not."""
         logits = self._logits(scores, mask)
         probabilities = ops.sigmoid(logits)
         reached = reach_probabilities(ops.where(has_choice(logits, mask), probabilities, 1.0), first_start(logits))

@@ -22,7 +22,7 @@ class OnOffAlignment(Alignment):
         super().__init__(**kwargs)
         if normalize not in (None, "l1"):
             raise ValueError(
-                f'`normalize` must be None, for the probabilities as they are, or "l1", for weights that sum to `scale`. '
+                f'`normalize` must be None, for plain probabilities, or "l1", for weights that sum to `scale`. '
                 f"Received: {normalize!r}."
             )
         self.normalize = normalize

@@ -17,9 +17,9 @@ class Sampled(Alignment):
     `selection ~ p(selection | scores)` in training, `selection = mode` at inference; `weights = selection`
 
     So a query of "linear_chain" reads a segment, the words of "dependency_tree" read their heads in one tree, and
-    "monotonic" walks at random. The weights are ones and zeros, whatever the alignment makes of its marginals (`scale`,
-    `normalize`). By REINFORCE, the default, the scores and the weights of the alignment learn inside of a
-    `training.ReinforceModel`.
+    "monotonic" walks at random. The weights are ones and zeros: `scale` and
+    `normalize` of an alignment shape its marginals alone. By REINFORCE, the default, the scores and the weights of the
+    alignment learn in a `training.ReinforceModel`.
 
     Args:
         alignment: A name, as in `alignments.get`, or an `Alignment` with `mode`, `sample` and `log_prob`.

@@ -35,7 +35,7 @@ def sparse_weights(scores, mask, alpha, threshold):
     raised = mask_scores(at_least_float32(scores), mask, -math.inf)
     fixed = ops.stop_gradient(raised)
     highest = ops.max(fixed, axis=-1, keepdims=True, initial=-math.inf)
-    # τ is -1 at the least, when all weight is on the maximum: what is further below has none, however far.
+    # τ is -1 at the least, when all weight is on the maximum: scores further below have no weight.
     scaled = ops.where(ops.isfinite(highest), at_least((alpha - 1.0) * (fixed - highest), -1.0), 0.0)
     weights = at_least(scaled - threshold(scaled), 0.0) ** (1.0 / (alpha - 1.0))
     support = ops.logical_and(weights > NEGLIGIBLE, ops.isfinite(highest))

@@ -16,8 +16,7 @@ def average_checkpoints(model, paths):
 
     `weight = mean over paths of weight in the file`, summed in float64
 
-    Only floating-point weights change. Integer ones, the states of random numbers and of the optimizer stay as they
-    are, and after an error everything does.
+    Only floating-point weights change, not integers, random states and the optimizer. After an error no weight has changed.
 
     Args:
         model: A built `keras.Model`, compiled or not.
@@ -49,7 +48,7 @@ def average_checkpoints(model, paths):
     for path in paths:
         if not path.is_file():
             raise FileNotFoundError(
-                f"`paths` must name files that `model.save_weights` wrote. There is none at {path}. "
+                f"`paths` must name files that `model.save_weights` wrote. There is no file at {path}. "
                 f"Received {len(paths)} paths."
             )
     averaged = [weight for weight in model.weights if keras.backend.is_float_dtype(weight.dtype)]
@@ -74,7 +73,7 @@ def load_weights(model, path):
     except (KeyError, OSError, ValueError) as error:
         raise ValueError(
             f"Every file must hold the weights of this model, {model.name!r}. {path} does not: {error} "
-            "Make the model with the arguments of the one that was saved."
+            "Make the model with the arguments of the saved one."
         ) from error
     finally:
         if optimizer is not None:
@@ -101,8 +100,8 @@ class AverageCheckpoints(keras.callbacks.Callback):
 
     Files are named `epoch_0001.weights.h5` and so on, as Keras counts epochs on the screen. Each is written whole or
     not at all. The mean is read from the files, so that a resumed training averages the same epochs as one that was
-    never interrupted. A training that ends early, by `EarlyStopping` for example, has its mean, too; one that ends with
-    an error does not. Callbacks that follow in the list, and everything after `fit`, see the mean.
+    never interrupted. A training that ends early, by `EarlyStopping` for example, has its mean, too, but not after
+    an error. Callbacks that follow in the list, and everything after `fit`, see the mean.
 
     An optimizer's `use_ema=True` is another mean: it takes in every step with weights that fall exponentially,
     holds a copy of the weights in memory, and has to be chosen, with its rate, before the training. This one counts a

@@ -163,7 +163,9 @@ class SmoothedCrossentropy(keras.losses.Loss):
         labels, known_weights = known_values(y_true), known_values(weights)
         if labels is not None and known_weights is not None:
             check_labels(labels, known_weights, np.shape(y_pred)[-1])
-        y_true = ops.where(weights == 0.0, 0, y_true)  # what does not count may be any label, and NaN times 0 is NaN
+        y_true = ops.where(
+            weights == 0.0, 0, y_true
+        )  # tokens that do not count may have any label, and NaN times 0 is NaN
         sample_weight = spread_weights(sample_weight, y_true)
         if self.reduction in MEANS:
             return reduced(self, y_true, y_pred, sample_weight)

@@ -20,7 +20,7 @@ class TokenAccuracy(keras.metrics.Mean):
     """Share of tokens whose largest logit is the target's.
 
     `accuracy = sum of weight over right tokens / sum of weight over all tokens`, where the weight is the sample weight,
-    and 0 where Keras' mask of `y_pred` is False. Tokens of all batches count alike, whatever the batches' sizes.
+    and 0 where Keras' mask of `y_pred` is False. Tokens of all batches count alike.
 
     Keras passes the mask under `metrics=` and under `weighted_metrics=`, the sample weight only under the latter. On JAX
     it loses the mask inside `fit` (not in `evaluate`) of all models but the sequence models and `ReinforceModel`: for others

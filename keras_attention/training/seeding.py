@@ -15,13 +15,13 @@ class SeedEachEpoch(keras.callbacks.Callback):
     `keras.callbacks.BackupAndRestore` restores the weights, the optimizer and with its step count the learning rate
     of a schedule, but not the states of the dropouts, which Keras saves in no file: without this callback a resumed
     training drops the units of the first epochs again. With it, a training interrupted in the middle of an epoch and
-    resumed ends with the weights of one that never was, if
+    resumed ends with the weights of an uninterrupted one, if
 
     - the model is made anew with the same `seed` (or after the same `keras.utils.set_random_seed`),
     - epoch n reads the same batches in the same order. `keras_attention.data.training_batches` does so with a variable
       `epoch` that is passed here as well; a `shuffle` of `tf.data` begins again with its first order;
-    - the backup is made at the ends of epochs, the default. Of one made by `save_freq` in the middle of an epoch Keras
-      repeats the whole epoch.
+    - the backup is made at the ends of epochs, the default. After a backup by `save_freq` in the middle of an epoch
+      Keras repeats the whole epoch.
 
     Its place in the list of callbacks does not matter.
 

@@ -21,7 +21,7 @@ def over_replicas(tensor):
 
 
 def reduced(loss, y_true, y_pred, sample_weight=None):
-    """What `loss(y_true, y_pred, sample_weight)` gives, with one normaliser over all replicas.
+    """`loss(y_true, y_pred, sample_weight)` with one normaliser over all replicas.
 
     `sum over the replica's tokens of weight · loss / number of real tokens of all replicas`
 
@@ -106,7 +106,7 @@ class TokenMean(keras.losses.Loss):
 
 
 def wrapped(loss, wrapper):
-    """A compiled loss, alone or in a list or dictionary, in the class `wrapper`; `None` and what is in it already stay."""
+    """A compiled loss, alone or in a list or dictionary, in the class `wrapper`; `None` and wrapped losses stay."""
     return keras.tree.map_structure(
         lambda leaf: leaf if leaf is None or isinstance(leaf, wrapper) else wrapper(leaf), loss
     )

@@ -1,4 +1,4 @@
-"""What a model with an answer for each token needs in `fit` and `evaluate` beside Keras' own."""
+"""Training and evaluation of models with an answer for each token, where Keras' own do not suffice."""
 
 import inspect
 
@@ -13,7 +13,7 @@ class TokenModel(SeededModel):
     """Base class of the models that Keras trains on one label, and one loss, for each token.
 
     - The loss of a batch is the mean over its real tokens, on whichever replica of a `MirroredStrategy` they are; the loss
-      that `fit` and `evaluate` report is the mean over the real tokens of all batches, whatever their sizes. (Keras takes the
+      that `fit` and `evaluate` report is the mean over the real tokens of all batches of any sizes. (Keras takes the
       mean over the replicas, and that over the examples of batches.) With several outputs batches count by their examples,
       since each output has tokens of its own.
     - Metrics leave out masked tokens on every backend. (On JAX Keras loses masks between the loss and the metrics of `fit`.)
@@ -26,9 +26,9 @@ class TokenModel(SeededModel):
     # === Compiling ===
 
     def compile(self, optimizer="rmsprop", loss=None, *args, **kwargs):
-        check_jit_compile(inspect.signature(super().compile).bind(optimizer, loss, *args, **kwargs).arguments)
         self._report = _Report()
         super().compile(optimizer, self.wrapped_loss(loss), *args, **kwargs)
+        check_jit_compile(self.jit_compile)
 
     def compile_from_config(self, config):
         self.compile(**keras.saving.deserialize_keras_object(config))
@@ -49,7 +49,7 @@ class TokenModel(SeededModel):
         return super().compute_loss(x, y, y_pred, sample_weight, training)
 
     def shown(self, y_pred):
-        """What metrics see of the outputs."""
+        """The outputs that metrics see."""
         return y_pred
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
@@ -107,7 +107,7 @@ class TokenModel(SeededModel):
 
 
 class _Report:
-    """What `fit` and `evaluate` report. A plain object: what it holds Keras neither tracks nor saves."""
+    """The numbers that `fit` and `evaluate` report. A plain object, which Keras neither tracks nor saves."""
 
     def __init__(self):
         self.loss = keras.metrics.Mean(name="loss")
@@ -145,9 +145,9 @@ def number_of_replicas(model):
     return 1 if strategy is None else strategy.num_replicas_in_sync
 
 
-def check_jit_compile(arguments):
-    """Raises on torch for what its compiler makes of these models: an error inside it, or a wait of minutes."""
-    if keras.backend.backend() == "torch" and arguments.get("jit_compile") is True:
+def check_jit_compile(jit_compile):
+    """Raises on torch, whose compiler fails on these models or takes minutes."""
+    if keras.backend.backend() == "torch" and jit_compile:
         raise ValueError(
             "`torch.compile` takes minutes to compile the training of these models, where it does not fail. Received "
             "jit_compile=True on the torch backend. Leave `jit_compile` out, or train on TensorFlow or JAX, which read the "

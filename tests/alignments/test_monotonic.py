@@ -213,12 +213,11 @@ def test_after_a_query_that_stopped_nowhere_no_step_attends():
     assert not to_numpy(weights).any() and not to_numpy(state["weights"]).any()
 
 
-def test_the_state_is_in_float32_or_better():
-    assert keras.backend.standardize_dtype(made().initial_state((B, S), "float16")["weights"].dtype) == "float32"
-    scores, state = ops.ones((B, 1, S), "float16"), made().initial_state((B, S), "float64")
+def test_the_state_is_in_float32_also_of_half_precision():
+    scores, state = ops.ones((B, 1, S), "float16"), made().initial_state((B, S), "float16")
     weights, following = made().step(scores, None, state)
-    for old, new in ((scores, weights), (state["weights"], following["weights"])):
-        assert (old.dtype, old.shape[0], old.shape[-1]) == (new.dtype, new.shape[0], new.shape[-1])
+    for tensor, dtype in ((state["weights"], "float32"), (following["weights"], "float32"), (weights, "float16")):
+        assert keras.backend.standardize_dtype(tensor.dtype) == dtype
 
 
 # === Training ===
@@ -361,6 +360,7 @@ def test_heads_with_a_cache_walk_as_without_one(lengths):
     np.testing.assert_allclose(np.concatenate(outputs, axis=1), expected, atol=FLOAT32)
 
 
+@pytest.mark.skipif(keras.backend.backend() == "jax", reason="the same steps, each of which JAX compiles for long")
 def test_a_transformer_decodes_step_by_step_as_at_once(rng):
     sizes = {"num_layers": 2, "num_heads": 2, "hidden_dim": 8, "intermediate_dim": 13, "seed": 5}
     model = Transformer(29, alignment=Monotonic(initial_offset=0.5), **sizes)

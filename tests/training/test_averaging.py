@@ -143,7 +143,7 @@ def test_no_path_is_an_error():
 
 def test_a_missing_file_is_an_error_that_names_it(checkpoints):
     paths, _ = checkpoints
-    with pytest.raises(FileNotFoundError, match=r"There is none at .*7\.weights\.h5\. Received 4 paths"):
+    with pytest.raises(FileNotFoundError, match=r"There is no file at .*7\.weights\.h5\. Received 4 paths"):
         average_checkpoints(make_model(), [*paths, paths[0].with_name("7.weights.h5")])
 
 

@@ -14,7 +14,7 @@ _OPEN = contextvars.ContextVar("open recorder", default=None)
 class Recorder:
     """Log-probabilities, entropies and predictions of the choices that are made within a `with` block.
 
-    The innermost open recorder gets what `record_choice` gives. What is recorded inside a loop that is compiled
+    The innermost open recorder gets what `record_choice` gives. Tensors recorded inside a loop that is compiled
     (`ops.while_loop`, `ops.scan`, `keras.layers.RNN`) can't be read outside. Such a loop opens a recorder inside its body
     and hands the log-probabilities on, in its state or as outputs of its steps.
 

@@ -38,14 +38,14 @@ def without_value(tensor):
 
 
 class Credit:
-    """What one training step knows about its choices while its losses are computed.
+    """The choices of one training step, for its losses.
 
     Args:
         log_prob: float32 `(B,)`, log-probability of all choices of an example.
         entropy: float32 `(B,)`.
         entropy_weight: Number; `entropy_weight · entropy` is taken off every element of every loss.
         baseline: A `Baseline`.
-        predictions: What `baseline.predict` gave, one row for each example, or `None`.
+        predictions: Predictions of the baseline, one row for each example, or `None`.
         count: Integer, rows of each example.
     """
 
@@ -59,7 +59,7 @@ class Credit:
         self.measures = []
 
     def assign(self, losses, name):
-        """`losses (B, ...)` of one output with the gradient of the choices, and the objective that they stand for."""
+        """`losses (B, ...)` of one output with the gradient of the choices, and the objective."""
         check_per_example(losses, self.log_prob, name)
         values, rank = ops.cast(losses, "float32"), len(losses.shape)
         log_prob = self._beside(self.log_prob, rank)
@@ -129,7 +129,7 @@ class CreditedLoss(TokenMean):
                 f"The loss {self.name!r} must compute a value for each example in its method `call`. Received a loss whose "
                 "`__call__` never asks it. Leave `__call__` to `keras.losses.Loss`."
             )
-        # The mean as Keras weighs and masks it, and that of ones: less than one for a replica, zero if nothing counts.
+        # The mean as Keras weighs and masks it, and the mean of ones: below one for a replica, zero if nothing counts.
         credit.measures.append(
             [
                 reduced(

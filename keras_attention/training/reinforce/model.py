@@ -110,7 +110,7 @@ class ReinforceModel(TokenModel):
             loss) for each element of each loss, which keeps choices from becoming certain too soon. The entropy is that
             which layers record; `log_probs` has none.
         log_probs: Symbolic tensor of the graph, `(B, ...)`: log-probability of choices that a layer makes in a compiled
-            loop. (What is recorded inside such a loop can't be read outside: the layer opens a `training.Recorder` there,
+            loop. (Tensors recorded inside such a loop can't be read outside: the layer opens a `training.Recorder` there,
             carries the log-probability on in the loop's state and returns it.) Or `None`. It becomes part of the graph, so
             that it isn't needed again on loading.
 

@@ -102,7 +102,7 @@ class Enumeration:
 
 
 class Expectation:
-    """What one training step knows while its losses are computed over all choices; takes the place of `Credit`.
+    """All joint choices of one training step, for its losses; takes the place of `Credit`.
 
     Args:
         log_prob, entropy: float32 `(B,)`, one for each example and joint choice.

@@ -1,4 +1,4 @@
-"""Baselines of REINFORCE: what a loss is compared with."""
+"""Baselines of REINFORCE, with which a loss is compared."""
 
 from keras_attention.saving.lookup import get_by_name
 from keras_attention.training.reinforce.baselines.baseline import Baseline, NoBaseline

@@ -1,6 +1,6 @@
-"""The interface of the baselines of REINFORCE: what a loss is compared with.
+"""The interface of the baselines of REINFORCE, with which a loss is compared.
 
-They change the variance of the gradient, never its mean.
+Baselines change the variance of the gradient, never its mean.
 """
 
 import keras
@@ -18,10 +18,10 @@ class Baseline(keras.layers.Layer):
 
     Methods:
         prepare(inputs, num_losses, num_samples): Makes the weights; once, with the model's symbolic inputs.
-        predict(inputs): What is read off the inputs before the losses are known, `(B, ...)`, or `None`.
+        predict(inputs): Predictions from the inputs, made before the losses are known, `(B, ...)`, or `None`.
         values(losses, index, predictions): The baseline of the loss number `index` and the terms of its own training,
             float32 tensors that broadcast to `losses (B, ...)`; those of one example are `num_samples` adjacent rows.
-        reads_choices: Boolean attribute. If true, predictions are not what `predict` gives, but those of the choices.
+        reads_choices: Boolean attribute. If true, the predictions are those recorded with the choices, not those of `predict`.
         update(measures): After all losses are computed: for each a pair, its mean and the mean of ones, which is zero where
             nothing counted.
 
@@ -64,5 +64,5 @@ class NoBaseline(Baseline):
 
 
 def squared_errors(losses, predictions):
-    """`(losses - predictions)²`, up to 1e30: the square of what may not be chosen, a loss of -LOWEST, would overflow."""
+    """`(losses - predictions)²`, up to 1e30: the square of the loss of a forbidden choice, -LOWEST, would overflow."""
     return ops.square(ops.clip(losses - predictions, -1e15, 1e15))

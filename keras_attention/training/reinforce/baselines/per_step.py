@@ -12,9 +12,9 @@ class PerStepBaseline(Baseline):
 
     `gradient = gradient of loss + sum over choices c of (loss - prediction[c]) · gradient of log p(c)`
 
-    A prediction may depend on the inputs and on all earlier choices, of which it knows how the example stands. It is
+    A prediction may depend on the inputs and on all earlier choices. It is
     trained beside the model on `(loss - prediction[c])²`, the mean over the choices, which is not part of the reported
-    loss; the layer keeps the gradient of that out of the rest of the model. In the paper it is b_t.
+    loss; the layer keeps its gradient out of the rest of the model. In the paper it is b_t.
 
     For models whose choices come with predictions, as those of `models.GlimpseClassifier` do (`training.record_choice`
     takes them). With several losses each choice has the one prediction, so that it learns their mean.
