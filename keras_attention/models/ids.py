@@ -30,7 +30,7 @@ def take_input(inputs, name):
     return inputs[name]
 
 
-def check_ids(name, ids, vocabulary_size):
+def vocabulary_ids(name, ids, vocabulary_size):
     """`ids` as an int32 array `(B, length)`, after checking rank, type and range."""
     ids = integer_rows(name, ids, "ids", "length", "sequence")
     if ids.size and (ids.min() < 0 or ids.max() >= vocabulary_size):
@@ -48,7 +48,7 @@ def outside_vocabulary(what, vocabulary_size):
 
 
 def vocabulary_check(name, vocabulary_size):
-    """What `check_ids` checks in Python, for the rows of the argument `name` of a served signature."""
+    """The check of `vocabulary_ids` for the rows of the argument `name` of a served signature."""
 
     def is_outside(**inputs):
         ids = inputs[name]

@@ -12,7 +12,7 @@ from keras_attention.checks.arguments import check_positive_integer
 from keras_attention.decoding.symbols import check_end
 from keras_attention.models.compiled_search import CompiledSearches
 from keras_attention.models.config import config_of_model
-from keras_attention.models.ids import check_ids, shift_real_right, take_input, vocabulary_check
+from keras_attention.models.ids import shift_real_right, take_input, vocabulary_check, vocabulary_ids
 from keras_attention.ops.ids import checked_ids
 from keras_attention.ops.known_values import known_values
 from keras_attention.ops.masks import padding_mask
@@ -231,11 +231,11 @@ class SequenceModel(TokenModel):
     def check_source(self, inputs):
         """The source of `generate`'s inputs as an array, or as a nest of arrays, batch first; here int32 ids `(B, S)`."""
         source = take_input(inputs, "source") if isinstance(inputs, dict) else inputs
-        return check_ids("source", source, self.vocabulary_sizes["source"])
+        return vocabulary_ids("source", source, self.vocabulary_sizes["source"])
 
     def check_target(self, target, source):
         """The target as int32 ids `(B, T)`."""
-        return check_ids("target", target, self.vocabulary_sizes["target"])
+        return vocabulary_ids("target", target, self.vocabulary_sizes["target"])
 
     def check_pairs(self, inputs):
         """Source and target `(B, T)` as tensors, after checking them."""
