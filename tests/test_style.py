@@ -4,15 +4,11 @@ import pathlib
 import subprocess
 import sys
 
-import keras
 import pytest
 
 ROOT = pathlib.Path(__file__).parent.parent
 
 
-@pytest.mark.skipif(
-    keras.backend.backend() != "tensorflow", reason="the style is that of every backend: once is enough"
-)
 @pytest.mark.parametrize("arguments", [("check",), ("format", "--check")], ids=" ".join)
 def test_ruff_finds_nothing_to_mend(arguments):
     command = [sys.executable, "-m", "ruff", *arguments, "--no-cache", "."]

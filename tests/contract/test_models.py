@@ -241,7 +241,6 @@ def quantize(model, *arguments, **options):
     gc.freeze()  # Keras collects garbage for every weight that it replaces: seconds where there are many objects
     with pytest.warns(UserWarning, match="quantize"):  # of every layer that it leaves as it is
         model.quantize(*arguments, **options)
-    gc.unfreeze()
 
 
 @functools.cache
