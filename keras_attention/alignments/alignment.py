@@ -50,7 +50,8 @@ class Alignment(keras.layers.Layer):
         >>> @keras.saving.register_keras_serializable(package="my_package")
         ... class Uniform(Alignment):
         ...     def marginals(self, scores, mask=None):
-        ...         allowed = keras.ops.ones_like(scores) if mask is None else keras.ops.cast(mask, scores.dtype)
+        ...         allowed = keras.ops.ones_like(scores)
+        ...         allowed = allowed if mask is None else keras.ops.where(mask, allowed, 0.0)
         ...         return allowed / keras.ops.maximum(keras.ops.sum(allowed, axis=-1, keepdims=True), 1.0)
         >>> Uniform()(keras.ops.array([[1.0, 2.0, 3.0]]), mask=keras.ops.array([[True, False, True]]))
         [[0.5, 0.0, 0.5]]
