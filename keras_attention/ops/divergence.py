@@ -1,15 +1,15 @@
-"""Scores that are no finite numbers: one rule for softmax and all alignments.
+"""Scores that are not finite: one rule for softmax and all alignments.
 
 - What stands at a masked position never matters.
 - NaN or +inf at a position that may be attended makes the weights of its row NaN: a run that diverges is noticed.
-- -inf stands for "never": a weight of zero. Where a query must choose one position, and all that it may choose are -inf, its
-  row is NaN.
+- -inf stands for "never": a weight of zero. Where a query must choose one position and has only -inf to choose from, its row
+  is NaN.
 
-A row is what one query attends to. Where one structure spans all queries, it is what depends on that row: in a
-`DependencyTree` the tree of the whole sentence, in `Monotonic` the row and all later ones.
+A row is what one query attends to. Where one structure spans all queries, everything that depends on the row is NaN too:
+in a `DependencyTree` the tree of the whole sentence, in `Monotonic` all later rows.
 
 The same holds for `mode` and `sample`: they have NaN at the allowed positions of such a row. Its log-probability, entropy
-and log-partition are NaN. It is all as in a plain softmax, but that softmax on TensorFlow with oneDNN has NaN only at +inf.
+and log-partition are NaN. A plain softmax does the same, except on TensorFlow with oneDNN, where NaN stands only at +inf.
 """
 
 import math
@@ -32,7 +32,7 @@ def is_diverged(scores, mask=None):
 
 
 def has_no_best(scores, mask=None):
-    """Boolean `(..., T, 1)`: whether the row is diverged, or has nothing but -inf to choose of."""
+    """Boolean `(..., T, 1)`: whether the row is diverged, or has only -inf to choose from."""
     possible = scores > -math.inf
     possible = ops.any(possible if mask is None else ops.logical_and(possible, mask), axis=-1, keepdims=True)
     only_never = ops.logical_and(has_choice(scores, mask), ops.logical_not(possible))

@@ -7,8 +7,8 @@ from keras import ops
 def as_floats(tensor, dtype):
     """`tensor`, in `dtype` where it has integers or booleans.
 
-    Keras casts floats to the compute dtype of a layer and leaves integers alone, in whose type all weights would be
-    rounded to zero.
+    Keras casts floats to the compute dtype of a layer and leaves integers alone. In their type all weights would be rounded
+    to zero.
     """
     if hasattr(tensor, "row_lengths"):  # ragged, which the checks of shapes refuse
         return tensor

@@ -1,4 +1,4 @@
-"""Ids of a vocabulary: which are good, told eagerly by an error and inside a graph by an id that no table has."""
+"""Ids of a vocabulary. A bad one is an error where its value is known; inside a graph it becomes an id that no table has."""
 
 import keras
 import numpy as np
@@ -40,7 +40,7 @@ def check_ids(name, ids, count):
 
 
 def checked_ids(name, ids, count):
-    """`ids` after `check_ids`; floats as int32, before Keras casts them to a type in which other ids come out."""
+    """`ids` after `check_ids`; floats as int32, before Keras casts them to a type that rounds them to other ids."""
     check_not_ragged(**{name: ids})
     check_ids(name, ids, count)
     is_symbolic = isinstance(ids, keras.KerasTensor)  # its values come later, by the same way
@@ -54,7 +54,7 @@ def limit(dtype, count):
 
 
 def as_ids(ids, count):
-    """`ids` of any type as int32, with `BAD` for every one that `check_ids` refuses."""
+    """`ids` of any type as int32, with `BAD` in place of those that `check_ids` refuses."""
     dtype = keras.backend.standardize_dtype(ids.dtype)
     if dtype in ("bool", "int8", "uint8", "int16", "uint16"):
         ids = ops.cast(ids, "int32")

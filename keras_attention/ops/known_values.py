@@ -1,7 +1,7 @@
 """What is known of a tensor while Python runs: eagerly its values, inside a graph or a trace only shape and type.
 
-Keras infers shapes, and builds a user's subclassed model again from its file, by calling layers on placeholders: float32
-whatever the real inputs were, and on torch ones in place of values. Nothing may be raised there for a type or a value:
+Keras infers shapes, and builds a user's subclassed model again from its file, by calling layers on placeholders. These
+are of float32, whatever the real inputs were, and on torch they hold ones. Nothing may be raised there for a type or a value:
 Keras swallows the error and leaves unbuilt what comes after it.
 """
 

@@ -1,4 +1,4 @@
-"""Seeds of sub-layers, and noise by which the largest of several scores becomes a sample."""
+"""Seeds of sub-layers, and noise that makes the highest of several scores a sample."""
 
 import keras
 import numpy as np

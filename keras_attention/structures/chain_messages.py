@@ -118,7 +118,7 @@ class Chain:
         return incoming[:, 0], ops.flip(incoming[:, 1], 0)
 
     def log_marginals(self):
-        """`(S, C, B)`; those of masked positions mean nothing."""
+        """`(S, C, B)`, meaningless where masked."""
         from_before, from_behind = self.both_ways()
         return log_normalized(self.unary + from_before + from_behind, axis=1)
 

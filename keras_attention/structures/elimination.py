@@ -46,7 +46,7 @@ def eliminated(scores, mask, single_root):
 
 
 def eliminate_first_word(matrix, _):
-    """The matrix after the elimination of its first word, and what can be said of that word.
+    """The matrix after the elimination of its first word, and what is known of that word.
 
     Returns:
         matrix: `(..., n, 2 + n)`.
@@ -67,8 +67,8 @@ def eliminate_first_word(matrix, _):
 def first_word(matrix):
     """The total and the log of the distribution over the heads of the first word, and the heads that others inherit.
 
-    Who hangs on the word inherits its heads. These differ from its own at the root that only a word without another head
-    may take: once the word has taken it, the others see an ordinary root.
+    Words that hang on it inherit its heads. These differ from its own at column 1: once the word has taken the root that is
+    only for a word without any other head, the others see an ordinary root.
     """
     row = matrix[..., :1, :]
     column = ops.arange(ops.shape(row)[-1])

@@ -30,7 +30,7 @@ def chain_marginals(unary, pairwise, mask=None):
 
 
 def chain_log_marginals(unary, pairwise, mask=None):
-    """Logarithm of `chain_marginals`, LOWEST where masked: it has the digits that small probabilities lose."""
+    """Logarithm of `chain_marginals`, LOWEST where masked: it keeps the digits that small probabilities lose."""
     chain = Chain(unary, pairwise, mask)
     return chain.unfold(chain.only_real(chain.log_marginals(), LOWEST))
 
@@ -38,7 +38,7 @@ def chain_log_marginals(unary, pairwise, mask=None):
 def chain_pair_marginals(unary, pairwise, mask=None):
     """Probability `(..., S, C, C)` of the states [previous, next] of each position and its neighbour before it.
 
-    Zeros at the first position of a chain, which has none before it, and where masked.
+    Zeros at the first position of a chain, which has no neighbour before it, and where masked.
     """
     chain = Chain(unary, pairwise, mask)
     pairs, _ = chain.pairs()
@@ -65,7 +65,7 @@ def chain_score(states, unary, pairwise, mask=None):
 
 
 def chain_log_prob(states, unary, pairwise, mask=None):
-    """`score(states) - log Z`, `(...)`, as a sum of what each state adds, so that no large numbers cancel."""
+    """`score(states) - log Z`, `(...)`, as a sum over positions, so that no large numbers cancel."""
     chain = Chain(unary, pairwise, mask)
     chosen = chain.one_hot(states)
     logits = chain.unary + chain.backward() + chain.transitions(chosen)
