@@ -26,7 +26,7 @@ CONTENDERS = {  # name -> what `selection`, `baseline` and `num_samples` are
     "learned": ("reinforce", "learned", M),
     "leave_one_out": ("reinforce", "leave_one_out", M),
     "straight_through": ("straight_through", None, M),
-    "relaxed": ("relaxed", None, M),
+    "gumbel_softmax": ("gumbel_softmax", None, M),
 }
 
 

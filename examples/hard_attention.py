@@ -20,7 +20,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_attention import training, visualization
-from keras_attention.alignments import Entmax, Relaxed, SampledCategorical, Sparsemax, StraightThrough
+from keras_attention.alignments import Entmax, GumbelSoftmax, SampledCategorical, Sparsemax, StraightThrough
 from keras_attention.layers import SoftAttention
 
 CARDS, WIDTH, DIGITS = 7, 8, 10
@@ -34,7 +34,7 @@ def kinds():
         "sparsemax": Sparsemax(),
         "REINFORCE": SampledCategorical("reinforce", seed=1),
         "straight-through": SampledCategorical(StraightThrough(), seed=1),
-        "Gumbel-softmax": SampledCategorical(Relaxed(), seed=1),
+        "Gumbel-softmax": SampledCategorical(GumbelSoftmax(), seed=1),
     }
 
 

@@ -141,7 +141,7 @@ def test_the_mean_gradient_over_all_selections_is_that_of_the_expected_loss(name
 # === What it gives ===
 
 
-@pytest.mark.parametrize("name", DISTRIBUTIONS)
+@pytest.mark.parametrize("name", ["linear_chain", "monotonic", "sparsemax"])  # of rows, of all queries, with zeros
 def test_it_gives_the_mode_at_inference_and_records_a_sample_in_training(name):
     alignment, plain = (DISTRIBUTIONS[name][0]() for _ in range(2))
     sampled, scores = Sampled(alignment, seed=3), normal(B, T, T)
