@@ -213,14 +213,18 @@ class PointerNetwork(SequenceModel):
         return elements, self.real_in_place(memory, mask), mask
 
     def initial_state(self, source, max_length=None):
-        """State before the first step: elements, memory, mask, how often each position was chosen, the decoder's state."""
+        """State before the first step: elements, memory, mask, how often each position was chosen, the decoder's state.
+
+        With `max_length` the memory is what the pointer prepares of it, once for all steps.
+        """
         elements, memory, mask = self._encode(source)
         real = mask[..., None]
         total = ops.sum(ops.where(real, at_least_float32(memory), 0.0), axis=1)
         mean = total / ops.sum(ops.cast(real, total.dtype), axis=1)  # (B, E)
+        prepared = {"memory": memory} if max_length is None else {"prepared": self.pointer.prepare(memory, mask)}
         return {
+            **prepared,
             "elements": elements,
-            "memory": memory,
             "mask": source["source_mask"],
             "counts": ops.zeros_like(source["source_mask"], dtype="int32"),
             "recurrent": [dense(mean) for dense in self.initial_states],
@@ -236,11 +240,16 @@ class PointerNetwork(SequenceModel):
         counts = ops.concatenate([state["counts"][:, None], ops.cast(pointed, "int32")], axis=1)
         counts = ops.cumsum(counts, axis=1)  # (B, T + 1, S), before the first index and after each
         allowed = self.choices(state["mask"][:, None], counts[:, 1:], target)  # (B, T, S + 1)
-        logits = self.pointer(self.hidden_dropout(hidden), state["memory"], attention_mask=allowed)
+        logits = self._point(self.hidden_dropout(hidden), state, allowed)
         logits = ops.where(allowed, logits, LOWEST)  # whatever the pointer says for "never" in float16
         logits = self.target_padding(target, nan_after_no_position(logits, target, state["mask"]))
         weights = masked_softmax(logits) if return_attention_scores else None
         return logits, weights, {**state, "counts": counts[:, -1], "recurrent": recurrent}
+
+    def _point(self, hidden, state, allowed):
+        if "prepared" in state:
+            return self.pointer.read(hidden, state["prepared"], attention_mask=allowed)
+        return self.pointer(hidden, state["memory"], attention_mask=allowed)
 
     def decoder_inputs(self, target):
         return shift_right(target, self.start_id)

@@ -53,7 +53,8 @@ class Transformer(SequenceModel):
         tie_embeddings: Boolean. The logits are read off the target's embedding table; with one vocabulary the source
             uses that table too, as in the paper.
         score: A name of `scores.get`, or a `Score`.
-        alignment: A name of `alignments.get`, or an `Alignment`, whose queries may come one by one.
+        alignment: A name of `alignments.get`, or an `Alignment`. Its queries must be able to come one by one: those of
+            trees are not, and go into the encoder.
         encoder_alignment: The alignment of the encoder's self-attention; any, such as "dependency_tree". `None`: as
             `alignment`.
         seed: Integer seed of the dropouts, or `None`.
@@ -264,7 +265,6 @@ class Transformer(SequenceModel):
             return {"encoded": encoded, "source_mask": mask}
         state = {
             "caches": [block.initial_cache(encoded, max_length, source_mask=mask) for block in self.decoder_blocks],
-            "source_mask": mask,
             "index": ops.zeros((), "int32"),
         }
         if self.decoder_blocks[-1].cross_attention.flash_attention:  # which never holds its weights
@@ -296,7 +296,7 @@ class Transformer(SequenceModel):
         if self.target_positions is not None:
             hidden = self.target_positions(hidden, mask=mask, positions=positions)
         hidden, weights, caches = self.target_dropout(hidden), [], []
-        options = {"target_mask": mask, "source_mask": state["source_mask"], "cache_index": index}
+        options = {"target_mask": mask, "source_mask": state.get("source_mask"), "cache_index": index}
         memories = state.get("caches", [None] * len(self.decoder_blocks))
         for block, cache, is_asked in zip(self.decoder_blocks, memories, asked, strict=True):
             hidden, block_weights, cache = call_attention(

@@ -80,6 +80,15 @@ def test_step_by_step_equals_all_at_once(model):
         close(to_numpy(received), logits[:, step])
 
 
+def test_a_memory_prepared_once_gives_the_same_steps(model):
+    logits = logits_of(model)
+    state = model.initial_state(keras.tree.map_structure(ops.convert_to_tensor, SOURCE), max_length=S + 1)
+    assert "prepared" in state and "memory" not in state
+    for step in range(5):
+        received, state = model.decode_step(ops.convert_to_tensor(TARGET[:, step]), state)
+        close(to_numpy(received), logits[:, step])
+
+
 def test_the_memory_starts_with_the_end(model):
     assert tuple(model.encode(SOURCE).shape) == (B, S + 1, model.config["hidden_dim"])
 

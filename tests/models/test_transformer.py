@@ -6,6 +6,7 @@ import pytest
 from keras import ops
 from models.conftest import LABELS, SOURCE, SOURCE_VOCABULARY, TARGET, TARGET_VOCABULARY, make_transformer, padded
 
+from keras_attention.alignments import Monotonic
 from keras_attention.decoding import BeamSearch, Sample
 from keras_attention.layers import LearnedPositionEmbedding, MultiHeadAttention
 from keras_attention.models import Transformer
@@ -289,6 +290,20 @@ def test_a_template_and_positions_decode_step_by_step_and_come_back_from_a_file(
     loaded = keras.models.load_model(tmp_path / "model.keras")
     assert Transformer.from_config(model.get_config()).get_config() == model.get_config()
     np.testing.assert_array_equal(logits_of(loaded, SOURCE, TARGET), full)
+
+
+def test_a_monotonic_alignment_decodes_with_a_cache_and_its_beams_keep_their_walks():
+    model = make_transformer(num_layers=1, alignment=Monotonic(initial_offset=0.5), hidden_dim=12)
+    full = logits_of(model, SOURCE, TARGET)
+    state = model.initial_state(ops.convert_to_tensor(SOURCE), max_length=3)
+    for position in range(3):
+        logits, state = model.decode_step(ops.convert_to_tensor(TARGET[:, position]), state)
+        np.testing.assert_allclose(numpy(logits), full[:, position], atol=1e-5)
+    search = BeamSearch(5, length_penalty=0.0, num_results=3)
+    ids, scores = model.generate(SOURCE, 5, search, return_scores=True)
+    for beam in range(3):
+        expected = model.log_probability({"source": SOURCE, "target": ids[:, beam]})
+        np.testing.assert_allclose(scores[:, beam], expected, atol=1e-4)
 
 
 def test_a_state_with_caches_takes_several_tokens_at_once(transformer):
