@@ -119,7 +119,7 @@ class RealInPlace(RealFirst):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class Recurrence(keras.layers.Layer):
-    """A recurrent layer over any number of steps and rows; Keras' own cannot run over none.
+    """A recurrent layer over any number of steps and rows; Keras' own cannot run over zero steps.
 
     `inputs (B, T, D)`, list of states `(B, U)` -> outputs `(B, T, U)`, list of the states after the last step. The states
     of stacked cells are one list, too.
@@ -157,12 +157,12 @@ class Recurrence(keras.layers.Layer):
 
 
 def pack(sizes, states):
-    """The iterator `states` in the structure of `sizes`, in plain lists: JAX takes none of those that Keras tracks."""
+    """The iterator `states` in the structure of `sizes`, in plain lists: JAX does not take the lists that Keras tracks."""
     return [pack(each, states) for each in sizes] if isinstance(sizes, list | tuple) else next(states)
 
 
 def on_a_row(function, *inputs):
-    """`function(*inputs)` of nests of tensors, batch first; with no row its answer for one of zeros, without that row.
+    """`function(*inputs)` of nests of tensors, batch first. Without rows: its answer for a row of zeros, without that row.
 
     Keras' recurrent cells fail on TensorFlow where it is known that there is no row.
     """

@@ -36,7 +36,7 @@ class GlimpseClassifier(ReinforceModel):
     As in the paper neither gets a gradient into hidden.
 
     Where we differ: the paper rewards a right answer with 1 and a wrong one with 0; here the reward is minus the loss,
-    so that the gradient is that of the loss which `fit` reports. The paper does not say where it looks first; here it is
+    so that the gradient is of the loss that `fit` reports. The paper does not say where it looks first; here it is
     the center, always. Means are kept within the image by tanh, samples may lie outside; the division keeps the steps of
     Adam from driving the mean to an edge early in training.
 
@@ -48,8 +48,8 @@ class GlimpseClassifier(ReinforceModel):
             one before, as in `GlimpseSensor`.
         hidden_dim: Integer, units of glimpse and core; the networks of what and where have half as many each.
         location_std: Number above 0, standard deviation of a location in training; 1 is half of the image.
-        locations: "learned"; or "random", uniform in the image, at inference too and from the first glimpse on: what
-            a policy has to be better than.
+        locations: "learned"; or "random", uniform in the image, at inference too and from the first glimpse on: the
+            policy to beat.
         baseline: "per_step", the learned baseline above; or another one of `ReinforceModel`.
         num_samples: Integer, paths drawn for each image in training, as in `ReinforceModel`.
         seed: Integer seed of the locations, or `None`.
@@ -65,7 +65,7 @@ class GlimpseClassifier(ReinforceModel):
 
     Raises:
         ValueError: If a size is not positive, a name is unknown or the image has another shape.
-        TypeError: If what should be a layer, a score or the like is none.
+        TypeError: If a layer, a score or the like has another type.
 
     Example:
         >>> model = GlimpseClassifier(num_classes=10, image_shape=(28, 28, 1), num_glimpses=4)

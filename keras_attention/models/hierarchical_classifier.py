@@ -33,8 +33,8 @@ class HierarchicalClassifier(SeededModel):
     In the paper `document` is v, and the levels are word and sentence; here there may be any number of them. An empty
     document has the logits of the output's bias.
 
-    The vectors are not scaled by √D, unlike those of `TokenEmbedding`: no positions are added to them, and where vectors begin
-    near zero it is what training finds that is attended, not what happens to have a large vector.
+    The vectors are not scaled by √D, unlike those of `TokenEmbedding`: no positions are added to them, so they may begin near
+    zero, and the attention then follows what training finds, not vectors that happen to be large.
 
     Args:
         vocabulary_size: Integer V, number of ids; 0 is padding.
@@ -68,7 +68,7 @@ class HierarchicalClassifier(SeededModel):
     Raises:
         ValueError: If a size is not positive, a name is unknown, a document has another number of axes, or values are known
             and an id is not a whole number in [0, V).
-        TypeError: If what should be a layer, a score or the like is none.
+        TypeError: If a layer, a score or the like has another type.
 
     Example:
         >>> model = HierarchicalClassifier(vocabulary_size=29, num_classes=3, embedding_dim=7, hidden_dim=4)
@@ -122,7 +122,7 @@ class HierarchicalClassifier(SeededModel):
 
         # === Layers ===
 
-        # The first of the seeds is that of an alignment which is named and draws.
+        # The first seed goes to an alignment by name that draws.
         _, word_seed, document_seed, attention_seed, *seeds = split_seed(seed, 4 + len(levels))
         embedding = keras.layers.Embedding(
             config["vocabulary_size"], config["embedding_dim"], dtype=policy_at(dtype, "embedding"), name="embedding"

@@ -43,13 +43,13 @@ class PointerNetwork(SequenceModel):
         hidden[t] = decoder(elements[indices[t - 1]], hidden[t - 1])               indices[0] = 0: the start
         logits[t] = pointer(hidden[t], memory)                                     over the end and the S positions
 
-    Indices count from 1. The index 0 is what stands outside of the source: the start, the end and the padding of an
-    answer; its one element is learned. The decoder reads what was pointed at before, not how, so in training all steps go
-    through one call. The paper starts the decoder from the encoder's last state; here from a projection of the memory's
-    mean, which every encoder has.
+    Indices count from 1. Index 0 stands outside of the source: it is the start, the end and the padding of an answer, and
+    its element is learned. The decoder reads what was pointed at, not how, so in training all steps go through one call.
+    The paper starts the decoder from the encoder's last state; here it starts from a projection of the memory's mean,
+    which every encoder has.
 
-    The logits are those of the model under its constraint: what may not come next has LOWEST, in training as in
-    decoding, so the loss, `generate`, `log_probability` and the served answers speak of one distribution.
+    The logits are under the constraint: an index that may not come next has LOWEST, in training as in decoding, so the
+    loss, `generate`, `log_probability` and the served answers speak of one distribution.
 
     Args:
         feature_dim: Integer F, features of a source position; 2 for points in the plane.
@@ -91,7 +91,7 @@ class PointerNetwork(SequenceModel):
     Raises:
         ValueError: If a size is not positive, a name is unknown, a layer does not fit, or values are known and an index of
             the target is not in [0, S].
-        TypeError: If what should be a layer, a score or the like is none.
+        TypeError: If a layer, a score or the like has another type.
 
     Example:
         >>> model = PointerNetwork(encoder="transformer", hidden_dim=16, constraint="permutation")

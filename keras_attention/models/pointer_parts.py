@@ -15,7 +15,7 @@ def real_targets(target):
 
 
 def nan_after_no_position(logits, target, mask):
-    """Logits `(B, T, S + 1)`, NaN from the step on whose target `(B, T)` is not in [0, S], S that of `mask (B, S)`.
+    """Logits `(B, T, S + 1)`, NaN from the first step whose target `(B, T)` is not in [0, S]; `mask` is `(B, S)`.
 
     Such an index points at nothing, which the decoder would read as a zero vector.
     """

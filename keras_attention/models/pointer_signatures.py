@@ -13,8 +13,8 @@ def pointer_signatures(model, max_length, sampler):
         point   points (B, S, F), lengths (B,) -> indices (B, L), probabilities (B, L), scores (B,)
         score   points (B, S, F), lengths (B,), indices (B, T) -> scores (B,)
 
-    A row has `lengths[b]` points, the rest is padding. `probabilities[t]` is that of `indices[t]`, given the indices
-    before it, 0 after the end; the scores are those of the sampler and of `log_probability`.
+    A row has `lengths[b]` points, the rest is padding. `probabilities[t]` is how probable `indices[t]` is, given the
+    indices before it; 0 after the end. The scores are those of the sampler and of `log_probability`.
     """
     feature_dim = model.config["feature_dim"]
     inputs = {

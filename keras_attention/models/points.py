@@ -119,7 +119,7 @@ def check_indices(indices, mask):
 def check_targets(inputs):
     """Raises if the values of `{"source_mask": (B, S), "target": (B, T)}` are known, and an index is not in [0, S].
 
-    An index of padding is none either, but its label already costs 1e30.
+    An index of padding passes: its label already costs 1e30.
     """
     if not isinstance(inputs, dict) or not {"source_mask", "target"} <= set(inputs):
         return

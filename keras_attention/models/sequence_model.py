@@ -190,7 +190,7 @@ class SequenceModel(TokenModel):
         `log_probability = sum over t of log p(target[t] | source, target[:t])`, over all that is not padding
 
         The targets are in the format of `generate`, so that a greedy answer gets the score of `greedy_search`. With the
-        end symbol it is the log-probability of the whole target, without it that of all targets which begin so.
+        end symbol it is the log-probability of the whole target, without it of all targets that begin like this.
 
         Args:
             inputs: `{"source": (B, S), "target": (B, T)}`, integer ids padded with 0 in any place. The target has no start
