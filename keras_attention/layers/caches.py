@@ -19,6 +19,15 @@ def empty_slots(layer, batch_size, length):
     return {name: ops.zeros((*axes, slot.shape[-1]), slot.dtype) for name, slot in slot_of(layer).items()}
 
 
+def in_compute_dtype(layer, cache):
+    """The cache with floats in the compute dtype, to which Keras casts all that a layer is called with."""
+
+    def cast(tensor):
+        return ops.cast(tensor, layer.compute_dtype) if keras.backend.is_float_dtype(tensor.dtype) else tensor
+
+    return keras.tree.map_structure(cast, cache)
+
+
 def slot_of(layer):
     """One key, as the score prepares it, and one value, as symbols `(1, width)`."""
     key, value = (

@@ -9,7 +9,7 @@ from keras_attention.checks.shapes import check_known_width, check_not_ragged
 from keras_attention.layers.attention_inputs import as_masks
 from keras_attention.layers.attention_layer import AttentionLayer
 from keras_attention.layers.axes import FoldedAxes, fold_shapes, folded_weights_shape
-from keras_attention.layers.caches import check_cache, empty_slots, read_cache
+from keras_attention.layers.caches import check_cache, empty_slots, in_compute_dtype, read_cache
 from keras_attention.layers.flow import build_part, choose_kernel
 from keras_attention.layers.one_by_one import check_one_by_one
 from keras_attention.layers.projection import make_projection, project
@@ -268,7 +268,7 @@ class MultiHeadAttention(AttentionLayer):
     def _with_state(self, cache):
         B, N, S, _ = ops.shape(cache["value"])
         state = self.alignment.initial_state((B, N, S))
-        return {**cache, "alignment": state} if keras.tree.flatten(state) else cache
+        return in_compute_dtype(self, {**cache, "alignment": state} if keras.tree.flatten(state) else cache)
 
     # === Shapes and config ===
 

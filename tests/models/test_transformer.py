@@ -235,6 +235,16 @@ def test_half_precision_trains_and_gives_float32_logits(policy):
     assert Transformer.from_config(model.get_config()).encoder_blocks[0].compute_dtype == policy.removeprefix("mixed_")
 
 
+def test_a_state_keeps_its_types_in_half_precision():
+    model = make_transformer(num_layers=1, dtype="mixed_bfloat16", score="bilinear", alignment="monotonic")
+    before = model.initial_state(ops.convert_to_tensor(SOURCE), max_length=3)
+    _, after = model.decode_step(ops.convert_to_tensor(TARGET[:, 0]), before)
+    types = [
+        [keras.backend.standardize_dtype(leaf.dtype) for leaf in keras.tree.flatten(each)] for each in (before, after)
+    ]
+    assert types[0] == types[1]
+
+
 def test_the_encoder_may_attend_by_dependency_trees(tmp_path):
     model = make_transformer(num_layers=1, encoder_alignment="dependency_tree")
     weights = {name: numpy(each) for name, (each,) in model.attention_weights(INPUTS).items()}
