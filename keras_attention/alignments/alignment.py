@@ -3,6 +3,7 @@
 import keras
 
 from keras_attention.checks.arguments import refuse_autocast
+from keras_attention.checks.classes import comes_first
 from keras_attention.ops.dtypes import as_floats
 from keras_attention.ops.masks import check_mask_types
 
@@ -61,9 +62,8 @@ class Alignment(keras.layers.Layer):
     is_softmax = False
 
     def __init_subclass__(cls, **kwargs):
-        # Whoever writes other weights does not mean those of the class that he inherits from.
         super().__init_subclass__(**kwargs)
-        if {"call", "marginals"} & set(vars(cls)) and "is_softmax" not in vars(cls):
+        if comes_first(cls, "call", "is_softmax") or comes_first(cls, "marginals", "is_softmax"):  # other weights
             cls.is_softmax = False
 
     def __init__(self, **kwargs):

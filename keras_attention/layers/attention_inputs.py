@@ -1,8 +1,9 @@
 """The inputs of an attention, checked: tensors in one type, and one mask made of all."""
 
+import keras
 from keras import ops
 
-from keras_attention.checks.shapes import check_not_ragged
+from keras_attention.checks.shapes import check_not_ragged, sizes_differ
 from keras_attention.ops.dtypes import as_floats
 from keras_attention.ops.masks import aligned_slots, as_mask, causal_mask, check_masks, check_padding_mask, merge_masks
 
@@ -12,6 +13,33 @@ def as_inputs(dtype, **tensors):
     check_not_ragged(**tensors)
     tensors = (tensor if hasattr(tensor, "dtype") else ops.convert_to_tensor(tensor) for tensor in tensors.values())
     return tuple(ops.cast(as_floats(tensor, dtype), dtype) for tensor in tensors)
+
+
+def as_positions(name, positions, shape):
+    """Positions `(B or 1, ..., T)` of a tensor of `shape (B, ..., T, D)` as int32; `None` stays.
+
+    Raises:
+        TypeError: If they are not integers.
+        ValueError: If there is not one for each slot.
+    """
+    if positions is None:
+        return None
+    positions = positions if hasattr(positions, "dtype") else ops.convert_to_tensor(positions)
+    dtype = keras.backend.standardize_dtype(positions.dtype)
+    if not keras.backend.is_int_dtype(dtype):
+        raise TypeError(f"`{name}` must be integers. Received dtype {dtype}. Cast them to int32.")
+    received = tuple(positions.shape)
+    wrong_rank = not 2 <= len(received) < len(shape)
+    if (
+        wrong_rank
+        or sizes_differ(received[-1], shape[-2])
+        or (received[0] != 1 and sizes_differ(received[0], shape[0]))
+    ):
+        raise ValueError(
+            f"`{name}` must have shape (1, {shape[-2]}), or ({shape[0]}, {shape[-2]}) for each row its own. Received shape "
+            f"{received}."
+        )
+    return ops.cast(positions, "int32")
 
 
 def as_masks(**masks):

@@ -6,8 +6,8 @@ from keras import ops
 from keras_attention import alignments, scores
 from keras_attention.checks.arguments import check_rate, check_seed
 from keras_attention.checks.shapes import check_attention_shapes, check_same_batch, check_same_length, check_same_rank
-from keras_attention.layers.attention_inputs import as_inputs, as_masks, one_mask, zeroed_memory
-from keras_attention.layers.flow import build_part, check_returns_weights, choose_kernel
+from keras_attention.layers.attention_inputs import as_inputs, as_masks, as_positions, one_mask, zeroed_memory
+from keras_attention.layers.flow import build_part, check_built, check_memory, check_returns_weights, choose_kernel
 from keras_attention.layers.one_by_one import one_by_one
 from keras_attention.ops.masks import (
     check_mask_types,
@@ -91,13 +91,14 @@ class AttentionLayer(keras.layers.Layer):
 
         Raises:
             ValueError: If the layer is not built, or shapes do not fit together.
+            TypeError: If positions are not integers.
         """
-        if not self.built:
-            raise ValueError(
-                "The layer must be built before it can prepare a memory. Call it once, or "
-                "`build(query_shape, value_shape)`."
-            )
+        check_built(self)
         value, key = as_inputs(self.compute_dtype, value=value, key=value if key is None else key)
+        positions = as_positions("positions", positions, value.shape)
+        return self._prepare(value, key, mask, positions)
+
+    def _prepare(self, value, key, mask, positions):
         check_same_rank(value.shape, value.shape, key.shape)
         check_same_batch(key.shape, value.shape)
         check_same_length(value.shape, key.shape)
@@ -137,16 +138,18 @@ class AttentionLayer(keras.layers.Layer):
 
         Raises:
             ValueError: If shapes or masks do not fit together.
+            TypeError: If positions are not integers.
         """
         check_returns_weights(self.flash_attention, return_attention_scores)
+        check_memory(memory, "key", "value")
         (query,) = as_inputs(self.compute_dtype, query=query)
         masks = as_masks(query_mask=query_mask, key_mask=memory.get("mask"), attention_mask=attention_mask)
-        positions = self.positions_of(
-            query, memory["value"], memory.get("positions"), query_positions, masks, cache_index
-        )
         value_shape = self.value_shape(memory)
         check_same_rank(query.shape, value_shape, value_shape)
         check_same_batch(query.shape, value_shape)
+        query_positions = as_positions("query_positions", query_positions, query.shape)
+        key_positions = as_positions('memory["positions"]', memory.get("positions"), value_shape)
+        positions = self.positions_of(query, memory["value"], key_positions, query_positions, masks, cache_index)
         mask = self._mask(query, memory["value"], value_shape, masks, use_causal_mask, positions, cache_index)
         output, weights, after = self._flow(query, memory, mask, masks["query_mask"], positions, training)
         outputs = [output, *([weights] if return_attention_scores else []), *([after] if "alignment" in memory else [])]
@@ -172,7 +175,7 @@ class AttentionLayer(keras.layers.Layer):
         positions = self.positions_of(query, value, None, None, masks)
         mask = self._mask(query, value, value.shape, masks, use_causal_mask, positions)
         # What no query may read reaches no projection and no gradient.
-        memory = self.prepare(value, key, used_keys(mask, len(value.shape) - 1), positions[1])
+        memory = self._prepare(value, key, used_keys(mask, len(value.shape) - 1), positions[1])
         context, weights, _ = self._flow(query, memory, mask, masks["query_mask"], positions, training)
         return (context, weights) if return_attention_scores else context
 

@@ -6,7 +6,7 @@ from keras import ops
 from keras_attention import alignments, scores
 from keras_attention.checks.arguments import check_positive_integer, check_rate, check_seed
 from keras_attention.checks.shapes import check_known_width, check_not_ragged, check_rank
-from keras_attention.layers.flow import build_part, four_steps
+from keras_attention.layers.flow import build_part, check_built, check_memory, four_steps
 from keras_attention.ops.dtypes import as_floats, times
 from keras_attention.ops.masks import as_mask, check_mask_types, check_padding_mask
 from keras_attention.ops.softmax import at_least_float32
@@ -116,6 +116,7 @@ class AttentionPooling(keras.layers.Layer):
 
     def prepare(self, inputs, mask=None):
         """The memory of `inputs (B, ..., S, D)`: a dictionary of tensors, as described at the top of `layers/flow.py`."""
+        check_built(self)
         check_not_ragged(inputs=inputs)
         inputs = as_floats(inputs, self.compute_dtype)
         mask = as_mask(mask)
@@ -130,6 +131,7 @@ class AttentionPooling(keras.layers.Layer):
 
     def read(self, memory, return_attention_scores=False, training=None):
         """Pools what `prepare` returned; returns what a call returns."""
+        check_memory(memory, "key", "value")
         query = self.vector if self.score is None else ops.cast(self.query, memory["value"].dtype)
         mask = memory.get("mask")
         output, weights, _ = four_steps(

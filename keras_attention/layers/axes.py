@@ -22,6 +22,16 @@ def attention_axes(axes, rank):
     return positive
 
 
+def check_last_axis(axes, value):
+    """Raises unless `axes` of `value (B, ..., S, D)` are the one before the features, along which a memory is read."""
+    rank = len(value.shape)
+    if attention_axes(axes, rank) != (rank - 2,):
+        raise ValueError(
+            f"A memory is read along its last axis but one. Received value of shape {tuple(value.shape)} and attention along "
+            f"its axes {attention_axes(axes, rank)}. Call the layer, or fold the axes into one with `keras.ops.reshape`."
+        )
+
+
 def folded_shape(shape, axes):
     """Static shape after `fold_axes`: `(other axes, product of axes, features)`."""
     others = tuple(size for axis, size in enumerate(shape[:-1]) if axis not in axes)

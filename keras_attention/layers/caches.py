@@ -7,7 +7,6 @@ import keras
 from keras import ops
 
 from keras_attention.checks.shapes import sizes_differ
-from keras_attention.layers.flow import check_stepwise
 from keras_attention.ops.masks import check_masks
 
 OPTIONAL = ("mask", "positions", "alignment")  # as in `layers/flow.py`
@@ -118,7 +117,12 @@ def check_cache(layer, query_shape, value_shape, axes, cache, cache_index):
             '`cache` must be a dictionary of "key" and "value", as `empty_cache` and `project` make it. '
             f"Received: {sorted(cache) if isinstance(cache, dict) else type(cache).__name__}."
         )
-    check_stepwise(layer.alignment)
+    state = layer.alignment.initial_state((1, 1))  # or the reason why it has none
+    if cache_index is not None and keras.tree.flatten(state) and "alignment" not in cache:
+        raise ValueError(
+            f"The alignment {type(layer.alignment).__name__} goes on from query to query, by its state in the cache. Received "
+            f'a cache without "alignment": {sorted(cache)}. Make it with `empty_cache`.'
+        )
     N = layer.num_heads
     for name, slot in slot_of(layer).items():
         width = slot.shape[-1]

@@ -13,7 +13,7 @@ Keys and values come from a memory: a dictionary of tensors that is made once an
 
 from keras import ops
 
-from keras_attention.checks.shapes import check_returned
+from keras_attention.checks.shapes import check_returned, check_same_length
 
 
 def choose_kernel(score, alignment, schemes=(), dropout=0.0, flash_attention=None):
@@ -98,6 +98,26 @@ def check_weights(alignment, weights, scores):
     """`weights`, after checking that an alignment, which may be a user's, made one for each of the scores."""
     check_returned(alignment, "weights of the shape of the scores", weights.shape, scores.shape)
     return weights
+
+
+def check_built(layer):
+    """Raises where the weights do not exist yet."""
+    if not layer.built:
+        raise ValueError(
+            f"The layer {layer.name!r} must be built before it can prepare a memory. Call it once, or `build` it with the "
+            "shapes of its inputs."
+        )
+
+
+def check_memory(memory, *names):
+    """Raises unless `memory` is a dictionary with these tensors, as many keys as values."""
+    if not isinstance(memory, dict) or not set(names) <= set(memory):
+        raise ValueError(
+            f"`memory` must be a dictionary with {' and '.join(map(repr, names))}, as `prepare` of the same layer returns "
+            f"it. Received: {sorted(memory) if isinstance(memory, dict) else type(memory).__name__}."
+        )
+    if "value" in names:
+        check_same_length(memory["value"].shape, memory["key"].shape)
 
 
 def check_stepwise(alignment):

@@ -56,9 +56,18 @@ class KeyValueAttention(AttentionLayer):
 
     def __call__(self, query, value=None, key=None, *arguments, **options):
         (query, value, key), options = one_by_one(self, query, value, key, options)
-        if key is None:
-            raise ValueError(
-                "KeyValueAttention needs a key for each value. Received `key=None` beside a value of shape "
-                f"{tuple(value.shape)}. Pass `key`, or use `SoftAttention`, which takes the value for the key."
-            )
+        check_key(value, key)
         return super().__call__(query, value, key, *arguments, **options)
+
+    def prepare(self, value, key=None, mask=None, positions=None):
+        check_key(value, key)
+        return super().prepare(value, key, mask, positions)
+
+
+def check_key(value, key):
+    """Raises where there is no key."""
+    if key is None:
+        raise ValueError(
+            "KeyValueAttention needs a key for each value. Received `key=None` beside a value of shape "
+            f"{tuple(value.shape)}. Pass `key`, or use `SoftAttention`, which takes the value for the key."
+        )

@@ -8,7 +8,7 @@ from keras_attention.checks.arguments import check_boolean, check_positive_integ
 from keras_attention.checks.shapes import check_known_width, check_not_ragged
 from keras_attention.layers.attention_inputs import as_masks
 from keras_attention.layers.attention_layer import AttentionLayer
-from keras_attention.layers.axes import FoldedAxes, fold_shapes, folded_weights_shape
+from keras_attention.layers.axes import FoldedAxes, check_last_axis, fold_shapes, folded_weights_shape
 from keras_attention.layers.caches import check_cache, empty_slots, in_compute_dtype, read_cache
 from keras_attention.layers.flow import build_part, choose_kernel
 from keras_attention.layers.one_by_one import check_one_by_one
@@ -249,6 +249,10 @@ class MultiHeadAttention(AttentionLayer):
             return axes.unfold(outputs)
         output, weights = outputs
         return axes.unfold(output), axes.unfold_weights(weights)
+
+    def prepare(self, value, key=None, mask=None, positions=None):
+        check_last_axis(self.attention_axes, value)
+        return super().prepare(value, key, mask, positions)
 
     def empty_cache(self, batch_size, length):
         """Cache with `length` free slots: {"key": (B, N, length, H), "value": (B, N, length, E)}, zeros.

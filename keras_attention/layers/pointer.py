@@ -5,9 +5,11 @@ from keras import ops
 
 from keras_attention import scores
 from keras_attention.checks.arguments import check_number
+from keras_attention.checks.classes import comes_first
 from keras_attention.checks.shapes import check_attention_shapes
 from keras_attention.layers.attention_inputs import as_inputs, as_masks, one_mask, zeroed_memory
-from keras_attention.layers.flow import build_part, check_scores
+from keras_attention.layers.attention_layer import AttentionLayer
+from keras_attention.layers.flow import build_part, check_built, check_memory, check_scores
 from keras_attention.ops.dtypes import float32_or_better
 from keras_attention.ops.masks import check_mask_types, used_keys, zero_masked
 from keras_attention.ops.softmax import logits_for
@@ -86,10 +88,11 @@ class Pointer(keras.layers.Layer):
 
     def prepare(self, value, mask=None):
         """The memory of `value (B, ..., S, E)` under its `mask (B, ..., S)`, for `read` to read many times."""
+        check_built(self)
         (value,) = as_inputs(self.compute_dtype, value=value)
         mask, value = zeroed_memory(mask, value)
         memory = {"key": self.score.prepare(value)} | ({} if mask is None else {"mask": mask})
-        if hasattr(self.glimpse, "prepare"):
+        if is_read_as_called(self.glimpse):
             memory["glimpse"] = self.glimpse.prepare(value, mask=mask)
         elif self.glimpse is not None:
             memory["value"] = value
@@ -97,6 +100,7 @@ class Pointer(keras.layers.Layer):
 
     def read(self, query, memory, query_mask=None, attention_mask=None, training=None):
         """Logits of a query over what `prepare` returned, as a call gives them."""
+        check_memory(memory, "key")
         (query,) = as_inputs(self.compute_dtype, query=query)
         masks = as_masks(query_mask=query_mask, key_mask=memory.get("mask"), attention_mask=attention_mask)
         mask = self._mask(query, memory["key"], masks)
@@ -148,6 +152,15 @@ def check_clipping(value):
     """`value` as a `float`, after checking that it is a finite number above 0; `None` stays."""
     words = "a finite number above 0, or `None` for no clipping"
     return None if value is None else check_number("tanh_clipping", value, words, lambda value: value > 0)
+
+
+def is_read_as_called(glimpse):
+    """Whether `read` gives all that a call gives: not the call of a subclass, nor the loss of an activity regularizer."""
+    return (
+        isinstance(glimpse, AttentionLayer)
+        and not comes_first(type(glimpse), "call", "prepare")
+        and glimpse.activity_regularizer is None
+    )
 
 
 def get_glimpse(glimpse):

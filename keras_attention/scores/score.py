@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention.checks.arguments import refuse_autocast
+from keras_attention.checks.classes import comes_first
 from keras_attention.checks.shapes import check_rank
 from keras_attention.ops import at_least_float32
 from keras_attention.ops.dtypes import float32_or_better
@@ -49,12 +50,10 @@ class Score(keras.layers.Layer):
         self.supports_masking = True
 
     def __init_subclass__(cls, **kwargs):
-        # Whoever writes another formula does not mean the halves of the class that he inherits from.
         super().__init_subclass__(**kwargs)
-        if "call" in vars(cls):
-            for name in ("prepare", "compare", "factor"):
-                if name not in vars(cls):
-                    setattr(cls, name, getattr(Score, name))
+        for name in ("prepare", "compare", "factor"):
+            if comes_first(cls, "call", name):  # another formula, to which these do not belong
+                setattr(cls, name, getattr(Score, name))
 
     def build(self, query_shape, key_shape):
         check_rank("query", query_shape, 2, "(..., T, D)")

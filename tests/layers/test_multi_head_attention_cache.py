@@ -258,6 +258,14 @@ def test_writing_past_the_end_of_the_cache_is_an_error(cache_index, inputs):
         layer(inputs, inputs, cache=layer.empty_cache(B, SLOTS), cache_index=cache_index)
 
 
+def test_an_alignment_that_goes_on_needs_its_state_in_the_cache(inputs):
+    attention = MultiHeadAttention(2, 3, alignment="monotonic")
+    attention(inputs, inputs)
+    cache = {name: slots for name, slots in attention.empty_cache(len(inputs), 7).items() if name != "alignment"}
+    with pytest.raises(ValueError, match=r"Monotonic goes on from query to query.*Make it with `empty_cache`"):
+        attention(inputs[:, :1], inputs[:, :1], cache=cache, cache_index=0)
+
+
 def test_an_index_without_a_cache_is_an_error(inputs):
     with pytest.raises(ValueError, match=r"`cache_index` .*`cache`"):
         built()(inputs, inputs, cache_index=0)

@@ -79,6 +79,32 @@ def test_heads_may_glimpse(make, query, value):
     close(logits, np.where(mask[:, None], to_numpy(pointer.score(context, ops.convert_to_tensor(value))), LOWEST))
 
 
+class Sevens(SoftAttention):
+    def call(self, query, value, key=None, **options):
+        return ops.zeros_like(super().call(query, value, key, **options)) + 7.0
+
+
+class SevensOfHeads(MultiHeadAttention):
+    def call(self, query, value, key=None, **options):
+        return ops.zeros_like(super().call(query, value, key, **options)) + 7.0
+
+
+@pytest.mark.parametrize("make", [Sevens, lambda: SevensOfHeads(2, 3)], ids=["soft", "heads"])
+def test_a_glimpse_may_be_a_subclass_with_another_call(make, query, value):
+    logits = Pointer("dot", glimpse=make())(query[..., :5], value[..., :5])
+    expected = np.repeat(7 * to_numpy(value)[:, None, :, :5].sum(axis=-1), query.shape[1], axis=1)
+    np.testing.assert_allclose(to_numpy(logits), expected, rtol=FLOAT32, atol=FLOAT32)
+
+
+def test_the_activity_of_a_glimpse_is_regularized(query, value):
+    glimpse = SoftAttention("additive", activity_regularizer="l1")
+    pointer = Pointer("additive", glimpse=glimpse)
+    pointer(query, value)
+    (loss,) = pointer.losses
+    glimpse(query, value)
+    np.testing.assert_allclose(*map(to_numpy, (loss, glimpse.losses[-1])), rtol=FLOAT32)
+
+
 def test_a_score_object_keeps_its_own_arguments(query, value):
     pointer = Pointer(AdditiveScore(units=U))
     pointer(query, value)

@@ -7,7 +7,7 @@ from keras import ops
 from reference.arrays import normal, to_numpy
 from tolerances import EXACT, FLOAT32
 
-from keras_attention import layers, scores
+from keras_attention import alignments, layers, scores
 
 B, T, S, D, N, H = 2, 7, 5, 11, 3, 4
 
@@ -76,10 +76,45 @@ def test_masks_of_the_query_are_given_when_it_reads(make, tensors):
 
 @each_layer
 def test_only_a_layer_that_is_built_prepares(make, tensors):
-    with pytest.raises(
-        ValueError, match=r"must be built before it can prepare a memory.*`build\(query_shape, value_sh"
-    ):
+    with pytest.raises(ValueError, match="must be built before it can prepare a memory"):
         make().prepare(*tensors[1:])
+
+
+@pytest.mark.parametrize("layer", [layers.AttentionPooling, layers.Pointer], ids=lambda layer: layer.__name__)
+def test_pooling_and_pointer_are_built_before_they_prepare_too(layer, tensors):
+    with pytest.raises(ValueError, match="must be built before it can prepare a memory"):
+        layer().prepare(tensors[1])
+
+
+@each_layer
+@pytest.mark.parametrize("memory", [None, [1], {"key": 1}], ids=["none", "list", "no value"])
+def test_a_memory_is_a_dictionary_of_keys_and_values(make, memory, tensors):
+    with pytest.raises(
+        ValueError, match="`memory` must be a dictionary with 'key' and 'value', as `prepare` of the same"
+    ):
+        built(make).read(tensors[0], memory)
+
+
+@each_layer
+def test_a_memory_has_as_many_keys_as_values(make, tensors):
+    layer = built(make)
+    memory = layer.prepare(*tensors[1:])
+    with pytest.raises(ValueError, match="length"):
+        layer.read(tensors[0], {**memory, "value": memory["value"][..., 1:, :]})
+
+
+def test_key_value_attention_prepares_no_value_for_its_key(tensors):
+    with pytest.raises(ValueError, match="needs a key for each value"):
+        built(LAYERS["key-value"]).prepare(tensors[1])
+
+
+@pytest.mark.parametrize("axes", [None, 1, (1, 2)], ids=str)
+def test_a_memory_along_other_axes_than_the_last_is_refused(axes):
+    layer = layers.MultiHeadAttention(N, H, attention_axes=axes)
+    inputs = normal(B, 3, S, D)
+    layer(inputs, inputs)
+    with pytest.raises(ValueError, match=r"read along its last axis but one. Received value of shape \(2, 3, 5, 11\)"):
+        layer.prepare(inputs)
 
 
 @each_layer
@@ -141,7 +176,63 @@ def test_flash_attention_refuses_a_subclass_that_writes_another_call():
         layers.MultiHeadAttention(N, H, score=Squared(), flash_attention=True)
 
 
+class Zero:
+    def call(self, query, key):
+        return ops.zeros((*ops.shape(query)[:-1], ops.shape(key)[-2]))
+
+
+@pytest.mark.parametrize("base", [scores.AdditiveScore, scores.BilinearScore, scores.ScaledDotScore], ids=str)
+def test_a_call_of_a_mixin_counts_as_its_own(base, tensors):
+    score = type("Mixed", (Zero, base), {})()
+    query, value, _ = tensors
+    mean = np.repeat(to_numpy(value).mean(axis=1, keepdims=True), T, axis=1)
+    np.testing.assert_allclose(to_numpy(layers.SoftAttention(score)(query, value)), mean, rtol=FLOAT32, atol=FLOAT32)
+    assert score.factor(D) is None
+
+
+def test_flash_attention_refuses_the_marginals_of_a_mixin():
+    class Nothing:
+        def marginals(self, scores, mask=None):
+            return ops.zeros_like(scores)
+
+    mixed = type("Mixed", (Nothing, alignments.Categorical), {})()
+    with pytest.raises(ValueError, match="Flash attention computes"):
+        layers.MultiHeadAttention(N, H, alignment=mixed, flash_attention=True)
+
+
 # === Positions by hand ===
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint8"])
+def test_positions_are_integers_of_any_type(dtype, tensors):
+    layer, (query, value, _) = built(LAYERS["heads-window"]), tensors
+    memory = layer.prepare(value, positions=np.arange(S, dtype=dtype)[None])
+    output = layer.read(query, memory, query_positions=np.arange(T, dtype=dtype)[None])
+    np.testing.assert_allclose(to_numpy(output), to_numpy(layer(query, value)), rtol=FLOAT32, atol=FLOAT32)
+
+
+@each_layer
+@pytest.mark.parametrize("name", ["positions", "query_positions"])
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        (lambda positions: positions[0], ValueError, r"must have shape \(1, {length}\), or \(2, {length}\)"),
+        (lambda positions: positions[:, 1:], ValueError, r"must have shape \(1, {length}\)"),
+        (lambda positions: np.repeat(positions, 3, axis=0), ValueError, r"must have shape \(1, {length}\)"),
+        (lambda positions: positions[:, None, None], ValueError, r"must have shape \(1, {length}\)"),
+        (lambda positions: positions * 1.0, TypeError, "must be integers. Received dtype float64"),
+    ],
+    ids=["rank", "length", "batch", "axes", "floats"],
+)
+def test_positions_that_do_not_fit(make, name, change, error, message, tensors):
+    layer, (query, value, key) = built(make), tensors
+    length = S if name == "positions" else T
+    given = {name: change(np.arange(length)[None])}
+    with pytest.raises(error, match=f"`{name}` {message.format(length=length)}"):
+        if name == "positions":
+            layer.prepare(value, key, **given)
+        else:
+            layer.read(query, layer.prepare(value, key), **given)
 
 
 def test_segments_in_one_row_are_read_as_rows_of_their_own():
