@@ -92,11 +92,12 @@ def test_gradient_of_the_pairwise_weight_equals_finite_differences():
     scores, mask, factors = normal(S), np.arange(S) != 2, normal(S, seed=1)
     alignment = LinearChain(normalize="l1")
     alignment.build((S,))
+    potentials = unary(scores)
 
     def total(pairwise):
         class Given(LinearChain):  # with a tensor in the place of its weight
             def _chain(self, scores, mask):
-                return ops.array(unary(scores)), pairwise, mask
+                return ops.array(potentials), pairwise, mask
 
         return ops.sum(Given(normalize="l1")(scores, mask=mask) * ops.array(factors))
 

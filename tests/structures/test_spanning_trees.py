@@ -102,7 +102,7 @@ def test_second_order_gradients_equal_finite_differences_of_the_first():
     if keras.backend.backend() == "jax":
         import jax
 
-        found = jax.grad(lambda scores: ops.sum(jax.grad(total)(scores) * direction))(scores)
+        found = jax.jit(jax.grad(lambda scores: ops.sum(jax.grad(total)(scores) * direction)))(scores)
     else:
         import tensorflow as tf
 
