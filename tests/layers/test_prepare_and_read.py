@@ -59,7 +59,7 @@ def test_what_the_memory_masks_is_never_looked_at(make, tensors):
     mask = np.array([[False, True, True, True, True]] * B)
     expected = to_numpy(layer.read(query, layer.prepare(value, key, mask)))
     garbage = np.where(mask[..., None], 0.0, np.array([np.nan, np.inf, *[1e30] * (D - 2)], "float32"))
-    memory = layer.prepare(value + garbage, key + garbage, mask)
+    memory = layer.prepare(to_numpy(value) + garbage, to_numpy(key) + garbage, mask)
     np.testing.assert_allclose(to_numpy(layer.read(query, memory)), expected, atol=EXACT)
 
 
