@@ -36,6 +36,10 @@ class PositionScheme(keras.layers.Layer):
     def __init__(self, **kwargs):
         super().__init__(autocast=False, **kwargs)
 
+    def add_weight(self, *arguments, **options):
+        # The hooks run inside the attention, which would cast the weights to half precision under a mixed policy.
+        return super().add_weight(*arguments, **{"autocast": False, **options})
+
     def build(self, query_shape):
         self.built = True
 

@@ -45,7 +45,7 @@ def copy_of(layer, index=0, **changes):
     Copies of different `index` have different seeds where the layer has one: choices by the same random numbers would
     not be independent of each other.
     """
-    config = layer.get_config()
+    config = unshared(layer.get_config())
     if config.get("seed") is not None:
         config["seed"] = split_seed(config["seed"], index + 1)[index]
     return type(layer).from_config({**config, **changes})
@@ -61,8 +61,15 @@ def config_of(layer):
 
     The layer that owns it builds it, also on loading; a second build would be an error.
     """
-    config = keras.saving.serialize_keras_object(layer)
+    config = unshared(keras.saving.serialize_keras_object(layer))
     return {name: value for name, value in config.items() if name != "build_config"}
+
+
+def unshared(config):
+    """The config without the numbers by which Keras, while it loads a file, takes two copies of a part for one object."""
+    if isinstance(config, dict):
+        return {name: unshared(value) for name, value in config.items() if name != "shared_object_id"}
+    return [unshared(value) for value in config] if isinstance(config, list) else config
 
 
 def described(thing):

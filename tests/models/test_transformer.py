@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 from models.conftest import LABELS, SOURCE, SOURCE_VOCABULARY, TARGET, TARGET_VOCABULARY, make_transformer, padded
 
-from keras_attention.alignments import Monotonic
+from keras_attention.alignments import Monotonic, Sampled
 from keras_attention.decoding import BeamSearch, Sample
 from keras_attention.layers import LearnedPositionEmbedding, MultiHeadAttention
 from keras_attention.models import Transformer
@@ -171,6 +171,13 @@ def test_scores_with_weights_are_not_shared_between_attentions(transformers):
     model = transformers["tied_and_additive"]
     vectors = [weight for weight in model.trainable_weights if weight.path.endswith("vector")]
     assert len(vectors) == 2 + 2 * 2  # one for each encoder block, two for each decoder block
+
+
+def test_alignments_inside_of_alignments_are_not_shared_after_loading(tmp_path):
+    model = make_transformer(alignment=Sampled(Monotonic(initial_offset=0.0)))
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(*(logits_of(each, SOURCE, TARGET) for each in (loaded, model)))
 
 
 def test_the_keras_file_gives_the_same_model_back(transformer, tmp_path):

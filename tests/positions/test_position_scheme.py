@@ -133,3 +133,10 @@ def test_flash_attention_adds_no_bias():
 def test_what_is_no_scheme_is_an_error():
     with pytest.raises(TypeError, match=r"`position` must be .*`PositionScheme`.* Received: 3 of type int"):
         MultiHeadAttention(N, H, position=3)
+
+
+@pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16"])
+def test_the_weights_of_a_scheme_stay_in_full_precision(dtype):
+    layer = MultiHeadAttention(N, H, position=Distant(), dtype=dtype)
+    output = layer(normal(B, T, D), normal(B, T, D, seed=1))
+    assert keras.backend.standardize_dtype(output.dtype) == layer.compute_dtype
