@@ -120,5 +120,5 @@ def needs_all_queries(alignment):
     """Message for an alignment that has no steps."""
     return (
         f"The alignment {type(alignment).__name__} needs all queries at once: where one attends depends on the others. "
-        "It cannot decode step by step with a cache. Call the attention without a cache, or take another alignment."
+        "It cannot read for one query alone, as pooling does, and decoding with a cache. Take another alignment."
     )

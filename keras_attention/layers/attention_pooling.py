@@ -6,7 +6,7 @@ from keras import ops
 from keras_attention import alignments, scores
 from keras_attention.checks.arguments import check_positive_integer, check_rate, check_seed
 from keras_attention.checks.shapes import check_known_width, check_not_ragged, check_rank
-from keras_attention.layers.flow import build_part, check_built, check_memory, four_steps
+from keras_attention.layers.flow import build_part, check_built, check_memory, check_stepwise, four_steps
 from keras_attention.ops.dtypes import as_floats, times
 from keras_attention.ops.masks import as_mask, check_mask_types, check_padding_mask
 from keras_attention.ops.softmax import at_least_float32
@@ -88,6 +88,7 @@ class AttentionPooling(keras.layers.Layer):
                 f"score={self.score}. Leave one of the two out, or give the units to the score."
             )
         self.alignment = alignments.get(alignment, seed)
+        check_stepwise(self.alignment)
         self.dropout = check_rate("dropout", dropout)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.bias_initializer = keras.initializers.get(bias_initializer)
@@ -106,8 +107,7 @@ class AttentionPooling(keras.layers.Layer):
         else:
             self.query = self._weight("query", (D,), self.kernel_initializer)
             build_part(self.score, (*batch, 1, D), tuple(inputs_shape))
-        # With a known length, whichever, an alignment that needs as many queries as keys refuses.
-        build_part(self.alignment, (*batch, 1, 2 if S is None else S))
+        build_part(self.alignment, (*batch, 1, S))
         self.built = True
 
     def _weight(self, name, shape, initializer):

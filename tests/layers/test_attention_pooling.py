@@ -177,10 +177,9 @@ def test_shapes_that_do_not_fit(shape, mask, message):
         AttentionPooling()(np.ones(shape, "float32"), mask=None if mask is None else np.ones(mask, bool))
 
 
-def test_an_alignment_of_as_many_queries_as_keys_is_refused_at_an_unknown_length_too():
-    pooling = AttentionPooling(alignment="dependency_tree")
-    with pytest.raises(ValueError, match="A DependencyTree is self-attention: it needs as many queries as keys"):
-        pooling(keras.Input((None, D)))
+def test_an_alignment_over_all_queries_is_refused():
+    with pytest.raises(ValueError, match=r"DependencyTree needs all queries at once.* for one query alone, as pooling"):
+        AttentionPooling(alignment="dependency_tree")
 
 
 def test_an_unknown_width_is_refused():
