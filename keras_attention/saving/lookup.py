@@ -45,7 +45,7 @@ def copy_of(layer, index=0, **changes):
     Copies of different `index` have different seeds where the layer has one: choices by the same random numbers would
     not be independent of each other.
     """
-    config = unshared(layer.get_config())
+    config = without(layer.get_config(), "shared_object_id", "build_config")
     if config.get("seed") is not None:
         config["seed"] = split_seed(config["seed"], index + 1)[index]
     return type(layer).from_config({**config, **changes})
@@ -61,15 +61,18 @@ def config_of(layer):
 
     The layer that owns it builds it, also on loading; a second build would be an error.
     """
-    config = unshared(keras.saving.serialize_keras_object(layer))
+    config = without(keras.saving.serialize_keras_object(layer), "shared_object_id")
     return {name: value for name, value in config.items() if name != "build_config"}
 
 
-def unshared(config):
-    """The config without the numbers by which Keras, while it loads a file, takes two copies of a part for one object."""
+def without(config, *names):
+    """The config without these entries, which Keras adds to that of any part.
+
+    By "shared_object_id" it takes two copies of a part for one object while it loads a file; by "build_config" it builds.
+    """
     if isinstance(config, dict):
-        return {name: unshared(value) for name, value in config.items() if name != "shared_object_id"}
-    return [unshared(value) for value in config] if isinstance(config, list) else config
+        return {name: without(value, *names) for name, value in config.items() if name not in names}
+    return [without(value, *names) for value in config] if isinstance(config, list) else config
 
 
 def described(thing):

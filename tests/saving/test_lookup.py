@@ -1,7 +1,9 @@
 import keras
 import pytest
 
+from keras_attention import scores
 from keras_attention.saving.lookup import copy_of, get_by_name
+from keras_attention.scores import Score
 
 NAMES = {"dense": keras.layers.Dense, "dropout": keras.layers.Dropout, "identity": keras.layers.Identity}
 
@@ -42,3 +44,23 @@ def test_copies_draw_other_random_numbers_than_the_original_and_each_other():
     assert len({original.seed, *(layer.seed for layer in copies)}) == 4
     assert [layer.seed for layer in copies] == [copy_of(original, index).seed for index in range(3)]
     assert copy_of(keras.layers.Dropout(0.25), 1).seed is None
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class Doubled(Score):
+    def __init__(self, inner, **kwargs):
+        super().__init__(**kwargs)
+        self.inner = scores.get(inner)
+
+    def build(self, query_shape, key_shape):
+        self.inner.build(query_shape, key_shape)
+        self.built = True
+
+    def get_config(self):
+        return {**super().get_config(), "inner": keras.saving.serialize_keras_object(self.inner)}
+
+
+def test_a_copy_is_unbuilt_and_so_are_its_parts():
+    score = Doubled("additive")
+    score.build((2, 3, 5), (2, 7, 5))
+    assert not copy_of(score).inner.built
