@@ -81,6 +81,10 @@ class Alignment(keras.layers.Layer):
     def from_seed(cls, seed):
         return cls()
 
+    def add_weight(self, *arguments, **options):
+        # Read inside a layer of a mixed policy, it would be cast to half precision.
+        return super().add_weight(*arguments, **{"autocast": False, **options})
+
     def build(self, scores_shape):
         self.built = True
 

@@ -65,14 +65,11 @@ class AdditiveScore(Score):
             name="query_kernel",
             shape=(query_shape[-1], units),
             initializer=fresh(self.kernel_initializer),
-            autocast=False,
         )
         self.key_kernel = self.add_weight(
-            name="key_kernel", shape=(key_shape[-1], units), initializer=fresh(self.kernel_initializer), autocast=False
+            name="key_kernel", shape=(key_shape[-1], units), initializer=fresh(self.kernel_initializer)
         )
-        self.vector = self.add_weight(
-            name="vector", shape=(units,), initializer=fresh(self.kernel_initializer), autocast=False
-        )
+        self.vector = self.add_weight(name="vector", shape=(units,), initializer=fresh(self.kernel_initializer))
 
     def call(self, query, key):
         return additive_scores(*self.upcast(query, key, self.query_kernel, self.key_kernel, self.vector))
@@ -83,7 +80,8 @@ class AdditiveScore(Score):
         return times(*self.upcast(key, self.key_kernel))
 
     def compare(self, query, prepared):
-        return perceptron_scores(*self.upcast(query, prepared, self.query_kernel, self.vector))
+        scores = perceptron_scores(*self.upcast(query, prepared, self.query_kernel, self.vector))
+        return self.with_activity_loss(scores)
 
     def get_config(self):
         return {

@@ -49,7 +49,7 @@ class BilinearScore(Score):
         check_known_width("query", query_shape)
         check_known_width("key", key_shape)
         self.kernel = self.add_weight(
-            name="kernel", shape=(query_shape[-1], key_shape[-1]), initializer=self.kernel_initializer, autocast=False
+            name="kernel", shape=(query_shape[-1], key_shape[-1]), initializer=self.kernel_initializer
         )
 
     def call(self, query, key):
@@ -62,7 +62,7 @@ class BilinearScore(Score):
         return times(key, ops.transpose(kernel))
 
     def compare(self, query, prepared):
-        return dot_scores(*self.upcast(query, prepared))
+        return self.with_activity_loss(dot_scores(*self.upcast(query, prepared)))
 
     def get_config(self):
         return {**super().get_config(), "kernel_initializer": keras.initializers.serialize(self.kernel_initializer)}

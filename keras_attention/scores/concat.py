@@ -64,11 +64,8 @@ class ConcatScore(Score):
             name="kernel",
             shape=(query_shape[-1] + key_shape[-1], units),
             initializer=fresh(self.kernel_initializer),
-            autocast=False,
         )
-        self.vector = self.add_weight(
-            name="vector", shape=(units,), initializer=fresh(self.kernel_initializer), autocast=False
-        )
+        self.vector = self.add_weight(name="vector", shape=(units,), initializer=fresh(self.kernel_initializer))
 
     def call(self, query, key):
         return concat_scores(*self.upcast(query, key, self.kernel, self.vector))
@@ -81,7 +78,7 @@ class ConcatScore(Score):
 
     def compare(self, query, prepared):
         query, prepared, kernel, vector = self.upcast(query, prepared, self.kernel, self.vector)
-        return perceptron_scores(query, prepared, kernel[: query.shape[-1]], vector)
+        return self.with_activity_loss(perceptron_scores(query, prepared, kernel[: query.shape[-1]], vector))
 
     def get_config(self):
         return {

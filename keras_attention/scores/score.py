@@ -44,7 +44,6 @@ class Score(keras.layers.Layer):
     """
 
     def __init__(self, **kwargs):
-        # Without autocast the weights of the score stay in full precision under mixed policies.
         refuse_autocast(self, kwargs)
         super().__init__(autocast=False, **kwargs)
         self.supports_masking = True
@@ -54,6 +53,10 @@ class Score(keras.layers.Layer):
         for name in ("prepare", "compare", "factor"):
             if comes_first(cls, "call", name):  # another formula, to which these do not belong
                 setattr(cls, name, getattr(Score, name))
+
+    def add_weight(self, *arguments, **options):
+        # Read inside a layer of a mixed policy, it would be cast to half precision.
+        return super().add_weight(*arguments, **{"autocast": False, **options})
 
     def build(self, query_shape, key_shape):
         check_rank("query", query_shape, 2, "(..., T, D)")
@@ -71,6 +74,12 @@ class Score(keras.layers.Layer):
 
     def factor(self, width):
         return None
+
+    def with_activity_loss(self, scores):
+        """The scores, after adding the loss of an activity regularizer, as Keras does around a `call`."""
+        if self.activity_regularizer is not None:
+            self.add_loss(self.activity_regularizer(scores) / ops.cast(ops.shape(scores)[0], scores.dtype))
+        return scores
 
     def check_built(self):
         """Raises where the weights do not exist yet."""

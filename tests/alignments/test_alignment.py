@@ -164,3 +164,19 @@ def test_scores_of_integers_have_the_weights_of_floats(name, dtype):
     weights = alignment(ops.convert_to_tensor(scores.astype("float32")))
     np.testing.assert_array_equal(to_numpy(alignment(ops.convert_to_tensor(scores))), to_numpy(weights))
     assert alignment(keras.Input((3, 3), dtype=dtype)).dtype == "float32"
+
+
+@pytest.mark.parametrize(
+    "part", [alignments.Monotonic(), alignments.LinearChain(), alignments.AdaptiveEntmax()], ids=lambda part: part.name
+)
+def test_weights_keep_their_digits_where_a_layer_of_half_precision_reads_them(part):
+    """Step by step an alignment is read outside of its own call, inside that of the attention."""
+
+    class Reader(keras.layers.Layer):
+        def call(self, inputs):
+            return ops.cast(inputs, "float32") + part.trainable_variables[0] * 1.0
+
+    part.build((2, 3, 5))
+    part.trainable_variables[0].assign(ops.full(part.trainable_variables[0].shape, 0.30004))
+    read = Reader(dtype="mixed_float16")(np.zeros((2, 2), "float32"))
+    np.testing.assert_allclose(to_numpy(read), 0.30004, rtol=1e-6)

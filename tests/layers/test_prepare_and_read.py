@@ -200,6 +200,15 @@ def test_flash_attention_refuses_the_marginals_of_a_mixin():
         layers.MultiHeadAttention(N, H, alignment=mixed, flash_attention=True)
 
 
+@pytest.mark.parametrize("kind", [scores.AdditiveScore, scores.BilinearScore, scores.ConcatScore, scores.DotScore])
+def test_the_activity_regularizer_of_a_score_has_its_loss(kind, tensors):
+    query, value, _ = tensors
+    layer = layers.SoftAttention(kind(activity_regularizer="l2"))
+    layer(query, value)
+    expected = 0.01 * np.sum(np.square(to_numpy(layer.score(query, value)))) / B
+    np.testing.assert_allclose(to_numpy(layer.losses[0]), expected, rtol=FLOAT32)
+
+
 # === Positions by hand ===
 
 
