@@ -104,6 +104,7 @@ class AttentionPooling(keras.layers.Layer):
             self.kernel = self._weight("kernel", (D, U), self.kernel_initializer)
             self.bias = self._weight("bias", (U,), self.bias_initializer)
             self.vector = self._weight("vector", (U,), self.kernel_initializer)
+            self.comparison.build((*batch, 1, U), (*batch, S, U))
         else:
             self.query = self._weight("query", (D,), self.kernel_initializer)
             build_part(self.score, (*batch, 1, D), tuple(inputs_shape))

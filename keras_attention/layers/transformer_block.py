@@ -167,7 +167,8 @@ class TransformerBlock(keras.layers.Layer):
         }
         return {
             **with_policies_of_parts(super().get_config(), self),
-            **(shorthands if self.attention is None else {"attention": config_of(self.attention)}),
+            **(shorthands if self.attention is None else {}),
+            "attention": None if self.attention is None else config_of(self.attention),
             "intermediate_dim": self.intermediate_dim,
             "dropout": self.dropout,
             "activation": keras.activations.serialize(self.activation),

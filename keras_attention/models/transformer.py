@@ -159,7 +159,8 @@ class Transformer(SequenceModel):
             "encoder_alignment": None if encoder_alignment is None else config_of(encoder_alignment),
             "seed": check_seed(seed),
             "dtype": keras.saving.serialize_keras_object(dtype),
-            **(shorthands if attention is None else {"attention": config_of(self.attention)}),
+            **(shorthands if attention is None else {}),
+            "attention": None if attention is None else config_of(self.attention),
             "position_encoding": None if position_encoding is None else config_of(self.position_encoding),
         }
 

@@ -13,7 +13,7 @@ from tolerances import FLOAT32
 from keras_attention import serving
 from keras_attention.decoding import BeamSearch
 from keras_attention.models import PointerNetwork
-from keras_attention.models.points import BEHIND_END, NOT_FINITE, no_position
+from keras_attention.models.points import BEHIND_END, no_position
 from keras_attention.serving.rows import DIVERGED, answer_rows
 
 LENGTHS = np.array([7, 3, 1, 0, 5], "int32")
@@ -106,6 +106,7 @@ def test_the_n_best_have_probabilities_each(model, tmp_path):
     np.testing.assert_allclose(nowhere["scores"], scores, atol=FLOAT32)
 
 
+NOT_FINITE = "The features of real positions must be finite."
 LENGTH = "`lengths` must be from 0 to the number of points."
 
 

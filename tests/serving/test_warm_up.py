@@ -29,7 +29,7 @@ def test_numbers_take_the_type_of_the_signature(model, tmp_path):
 @pytest.mark.parametrize("inputs", [{"texts": ["abc"]}, {}, {"text": [3]}, {"text": [["abc"]]}, {"text": "abc"}])
 def test_request_that_would_fail_in_the_server_is_refused(exported, inputs):
     pytest.importorskip("tensorflow_serving", reason="needs the extra `serving`")
-    rule = f"`serving_default` (text: string (None,)) answers. Received {inputs}."
+    rule = f"`serving_default` (text: string (None,)) must be able to answer a warm-up request. Received {inputs}."
     with pytest.raises(ValueError, match=re.escape(rule)):
         write_warm_up_requests(exported, [inputs])
     assert not os.path.exists(os.path.join(exported, "assets.extra"))
