@@ -7,7 +7,14 @@ from keras_attention import alignments, scores
 from keras_attention.checks.arguments import check_rate, check_seed
 from keras_attention.checks.shapes import check_attention_shapes, check_same_batch, check_same_length, check_same_rank
 from keras_attention.layers.attention_inputs import as_inputs, as_masks, as_positions, one_mask, zeroed_memory
-from keras_attention.layers.flow import build_part, check_built, check_memory, check_returns_weights, choose_kernel
+from keras_attention.layers.flow import (
+    build_part,
+    check_built,
+    check_memory,
+    check_returns_weights,
+    choose_kernel,
+    memory_of,
+)
 from keras_attention.layers.one_by_one import one_by_one
 from keras_attention.ops.masks import (
     check_mask_types,
@@ -108,8 +115,7 @@ class AttentionLayer(keras.layers.Layer):
             _, positions = query_and_key_positions(S, S, key_mask=mask)
         value, key = self.project_memory(value, key)
         key = combined.rotate(self.schemes, key, positions)
-        memory = {"key": self.score.prepare(key), "value": value, "mask": mask, "positions": positions}
-        return {name: tensor for name, tensor in memory.items() if tensor is not None}
+        return memory_of(key=self.score.prepare(key), value=value, mask=mask, positions=positions)
 
     def read(
         self,

@@ -5,10 +5,11 @@ from keras import ops
 
 from keras_attention import alignments, scores
 from keras_attention.checks.arguments import check_positive_integer, check_rate, check_seed
-from keras_attention.checks.shapes import check_known_width, check_not_ragged, check_rank
-from keras_attention.layers.flow import build_part, check_built, check_memory, check_stepwise, four_steps
-from keras_attention.ops.dtypes import as_floats, times
-from keras_attention.ops.masks import as_mask, check_mask_types, check_padding_mask
+from keras_attention.checks.shapes import check_known_width, check_rank
+from keras_attention.layers.attention_inputs import as_inputs, zeroed_memory
+from keras_attention.layers.flow import build_part, check_built, check_memory, check_stepwise, four_steps, memory_of
+from keras_attention.ops.dtypes import times
+from keras_attention.ops.masks import check_mask_types
 from keras_attention.ops.softmax import at_least_float32
 from keras_attention.saving.initializers import fresh
 from keras_attention.saving.lookup import config_of
@@ -118,17 +119,13 @@ class AttentionPooling(keras.layers.Layer):
     def prepare(self, inputs, mask=None):
         """The memory of `inputs (B, ..., S, D)`: a dictionary of tensors, as described at the top of `layers/flow.py`."""
         check_built(self)
-        check_not_ragged(inputs=inputs)
-        inputs = as_floats(inputs, self.compute_dtype)
-        mask = as_mask(mask)
-        check_padding_mask("mask", mask, inputs.shape)
-        if mask is not None:
-            inputs = ops.where(mask[..., None], inputs, 0)  # a weight of zero does not silence NaN
+        (inputs,) = as_inputs(self.compute_dtype, inputs=inputs)
+        mask, inputs = zeroed_memory(mask, inputs)
         if self.score is None:
             key = hidden_keys(*map(at_least_float32, (inputs, self.kernel, self.bias)))
         else:
             key = self.score.prepare(inputs)
-        return {"key": key, "value": inputs} | ({} if mask is None else {"mask": mask})
+        return memory_of(key=key, value=inputs, mask=mask)
 
     def read(self, memory, return_attention_scores=False, training=None):
         """Pools what `prepare` returned; returns what a call returns."""

@@ -109,6 +109,11 @@ def check_built(layer):
         )
 
 
+def memory_of(**tensors):
+    """The memory of the tensors that there are; `None` is left out."""
+    return {name: tensor for name, tensor in tensors.items() if tensor is not None}
+
+
 def check_memory(memory, *names):
     """Raises unless `memory` is a dictionary with these tensors, as many keys as values."""
     if not isinstance(memory, dict) or not set(names) <= set(memory):

@@ -9,7 +9,7 @@ from keras_attention.checks.classes import comes_first
 from keras_attention.checks.shapes import check_attention_shapes
 from keras_attention.layers.attention_inputs import as_inputs, as_masks, one_mask, zeroed_memory
 from keras_attention.layers.attention_layer import AttentionLayer
-from keras_attention.layers.flow import build_part, check_built, check_memory, check_scores
+from keras_attention.layers.flow import build_part, check_built, check_memory, check_scores, memory_of
 from keras_attention.ops.dtypes import float32_or_better
 from keras_attention.ops.masks import check_mask_types, used_keys, zero_masked
 from keras_attention.ops.softmax import logits_for
@@ -91,7 +91,7 @@ class Pointer(keras.layers.Layer):
         check_built(self)
         (value,) = as_inputs(self.compute_dtype, value=value)
         mask, value = zeroed_memory(mask, value)
-        memory = {"key": self.score.prepare(value)} | ({} if mask is None else {"mask": mask})
+        memory = memory_of(key=self.score.prepare(value), mask=mask)
         if is_read_as_called(self.glimpse):
             memory["glimpse"] = self.glimpse.prepare(value, mask=mask)
         elif self.glimpse is not None:
