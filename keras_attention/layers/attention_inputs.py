@@ -5,7 +5,16 @@ from keras import ops
 
 from keras_attention.checks.shapes import check_not_ragged, sizes_differ
 from keras_attention.ops.dtypes import as_floats
-from keras_attention.ops.masks import aligned_slots, as_mask, causal_mask, check_masks, check_padding_mask, merge_masks
+from keras_attention.ops.masks import (
+    aligned_slots,
+    as_mask,
+    broadcasts_to_scores,
+    causal_mask,
+    check_masks,
+    check_padding_mask,
+    insert_head_axes,
+    merge_masks,
+)
 
 
 def as_inputs(dtype, **tensors):
@@ -40,6 +49,30 @@ def as_positions(name, positions, shape):
             f"{received}."
         )
     return ops.cast(positions, "int32")
+
+
+def as_bias(bias, scores_shape):
+    """What a caller adds to scores of this shape, with as many axes as they have; `None` stays.
+
+    Raises:
+        TypeError: If it does not hold floats.
+        ValueError: If it does not broadcast to the scores.
+    """
+    if bias is None:
+        return None
+    bias = bias if hasattr(bias, "dtype") else ops.convert_to_tensor(bias)
+    dtype = keras.backend.standardize_dtype(bias.dtype)
+    if not keras.backend.is_float_dtype(dtype):
+        raise TypeError(
+            f"`attention_bias` must hold floats, which are added to the scores. Received dtype {dtype}. Pass a boolean "
+            "mask as `attention_mask`."
+        )
+    if not broadcasts_to_scores(bias.shape, scores_shape):
+        raise ValueError(
+            f"`attention_bias` must have at least two axes and broadcast to the scores, here {tuple(scores_shape)}. "
+            f"Received shape {tuple(bias.shape)}."
+        )
+    return insert_head_axes(bias, len(scores_shape))
 
 
 def as_masks(**masks):

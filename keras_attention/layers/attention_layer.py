@@ -1,17 +1,19 @@
 """The base of the attention layers: a memory is prepared once and read by queries, through one flow."""
 
+import functools
+
 import keras
 from keras import ops
 
-from keras_attention import alignments, scores
+from keras_attention import alignments, positions, scores
 from keras_attention.checks.arguments import check_rate, check_seed
 from keras_attention.checks.shapes import check_attention_shapes, check_same_batch, check_same_length, check_same_rank
-from keras_attention.layers.attention_inputs import as_inputs, as_masks, as_positions, one_mask, zeroed_memory
+from keras_attention.layers.attention_inputs import as_bias, as_inputs, as_masks, as_positions, one_mask, zeroed_memory
 from keras_attention.layers.flow import (
     build_part,
     check_built,
+    check_flash_call,
     check_memory,
-    check_returns_weights,
     choose_kernel,
     memory_of,
 )
@@ -33,21 +35,23 @@ class AttentionLayer(keras.layers.Layer):
         context = read(query, memory)            score, alignment and combination, for each query
 
     A subclass says what differs: its arguments; its axes in `scores_shape`; projections around the flow in `project_memory`,
-    `project_query` and `project_context`; position schemes in `schemes`. A layer may be called as `keras.layers.Attention`
+    `project_query` and `project_context`; whether these make heads. A layer may be called as `keras.layers.Attention`
     is, too.
     """
 
-    # Position schemes, and whether the backend's flash attention is demanded.
-    schemes = ()
+    # Whether there is an axis of heads within the flow, and whether the backend's flash attention is demanded.
+    has_heads = False
     flash_attention = None
 
-    def __init__(self, score="scaled_dot", alignment="softmax", dropout=0.0, seed=None, **kwargs):
+    def __init__(self, score="scaled_dot", alignment="softmax", dropout=0.0, seed=None, position=None, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
         self.score = scores.get(score)
         self.alignment = alignments.get(alignment, seed)
         self.dropout = check_rate("dropout", dropout)
         self.seed = check_seed(seed)
+        self.position = positions.get(position)
+        self.schemes = [] if self.position is None else [self.position]
         self.dropout_layer = keras.layers.Dropout(self.dropout, seed=self.seed, dtype=self.dtype_policy)
 
     def __call__(self, query, value=None, key=None, *arguments, **options):
@@ -60,6 +64,8 @@ class AttentionLayer(keras.layers.Layer):
         check_attention_shapes(query_shape, value_shape, key_shape)
         build_part(self.score, query_shape, key_shape)
         build_part(self.alignment, self.scores_shape(query_shape, value_shape))
+        for scheme in self.schemes:
+            build_part(scheme, (None, 1, *query_shape[-2:]))
         self.built = True
 
     # === What a subclass may change ===
@@ -114,7 +120,7 @@ class AttentionLayer(keras.layers.Layer):
             S = ops.shape(value)[-2]
             _, positions = query_and_key_positions(S, S, key_mask=mask)
         value, key = self.project_memory(value, key)
-        key = combined.rotate(self.schemes, key, positions)
+        key = combined.rotate_key(self.schemes, key, positions, self.has_heads)
         return memory_of(key=self.score.prepare(key), value=value, mask=mask, positions=positions)
 
     def read(
@@ -128,11 +134,13 @@ class AttentionLayer(keras.layers.Layer):
         return_attention_scores=False,
         training=None,
         cache_index=None,
+        attention_bias=None,
     ):
         """Reads a memory that `prepare` made.
 
         Args:
-            query, query_mask, attention_mask, use_causal_mask, return_attention_scores, training: As in a call.
+            query, query_mask, attention_mask, attention_bias, use_causal_mask, return_attention_scores, training: As in a
+                call.
             memory: What `prepare` returned, or a cache.
             query_positions: int32 tensor `(B or 1, T)`, where the queries stand. `None`: the real ones are counted, and the
                 last stands at the last real key.
@@ -146,7 +154,7 @@ class AttentionLayer(keras.layers.Layer):
             ValueError: If shapes or masks do not fit together.
             TypeError: If positions are not integers.
         """
-        check_returns_weights(self.flash_attention, return_attention_scores)
+        check_flash_call(self.flash_attention, return_attention_scores, attention_bias)
         check_memory(memory, "key", "value")
         (query,) = as_inputs(self.compute_dtype, query=query)
         masks = as_masks(query_mask=query_mask, key_mask=memory.get("mask"), attention_mask=attention_mask)
@@ -157,7 +165,8 @@ class AttentionLayer(keras.layers.Layer):
         key_positions = as_positions('memory["positions"]', memory.get("positions"), value_shape)
         positions = self.positions_of(query, memory["value"], key_positions, query_positions, masks, cache_index)
         mask = self._mask(query, memory["value"], value_shape, masks, use_causal_mask, positions, cache_index)
-        output, weights, after = self._flow(query, memory, mask, masks["query_mask"], positions, training)
+        bias = as_bias(attention_bias, self.scores_shape(query.shape, value_shape))
+        output, weights, after = self._flow(query, memory, mask, masks["query_mask"], positions, bias, training)
         outputs = [output, *([weights] if return_attention_scores else []), *([after] if "alignment" in memory else [])]
         return tuple(outputs) if len(outputs) > 1 else output
 
@@ -173,16 +182,22 @@ class AttentionLayer(keras.layers.Layer):
         return_attention_scores=False,
         training=None,
         use_causal_mask=False,
+        attention_bias=None,
+        query_positions=None,
+        key_positions=None,
     ):
-        check_returns_weights(self.flash_attention, return_attention_scores)
+        check_flash_call(self.flash_attention, return_attention_scores, attention_bias)
         query, value, key = as_inputs(self.compute_dtype, query=query, value=value, key=value if key is None else key)
         check_attention_shapes(query.shape, value.shape, key.shape)
         masks = as_masks(query_mask=query_mask, value_mask=value_mask, key_mask=key_mask, attention_mask=attention_mask)
-        positions = self.positions_of(query, value, None, None, masks)
+        query_positions = as_positions("query_positions", query_positions, query.shape)
+        key_positions = as_positions("key_positions", key_positions, key.shape)
+        positions = self.positions_of(query, value, key_positions, query_positions, masks)
+        bias = as_bias(attention_bias, self.scores_shape(query.shape, value.shape))
         mask = self._mask(query, value, value.shape, masks, use_causal_mask, positions)
         # What no query may read reaches no projection and no gradient.
         memory = self._prepare(value, key, used_keys(mask, len(value.shape) - 1), positions[1])
-        context, weights, _ = self._flow(query, memory, mask, masks["query_mask"], positions, training)
+        context, weights, _ = self._flow(query, memory, mask, masks["query_mask"], positions, bias, training)
         return (context, weights) if return_attention_scores else context
 
     def positions_of(self, query, value, key_positions, query_positions, masks, cache_index=None):
@@ -208,19 +223,25 @@ class AttentionLayer(keras.layers.Layer):
             first=cache_index,
         )
 
-    def _flow(self, query, memory, mask, query_mask, positions, training):
+    def _flow(self, query, memory, mask, query_mask, positions, bias, training):
         """Output, weights and the memory after these queries, by the kernel that fits."""
         query = zero_masked(query, mask, axis=-1)
-        projected = combined.rotate(self.schemes, self.project_query(query), positions[0])
-        kernel = choose_kernel(self.score, self.alignment, self.schemes, self.dropout, self.flash_attention)
+        projected = self.project_query(query)
+        schemes, has_heads = self.schemes, self.has_heads
+        factor = self.score.factor(projected.shape[-1])
+        by_positions = combined.bias(schemes, projected, positions, factor, has_heads)
+        biases = [term for term in (bias, by_positions) if term is not None]
+        adding = any(scheme.adds_bias for scheme in schemes)
+        kernel = choose_kernel(self.score, self.alignment, schemes, self.dropout, self.flash_attention)
         context, weights, memory = kernel(
-            projected,
+            combined.rotate_query(schemes, projected, positions[0], has_heads),
             memory,
             mask,
             score=self.score,
             alignment=self.alignment,
             dropout=self.dropout_layer,
-            bias=combined.bias(self.schemes, positions, len(projected.shape)),
+            bias=sum(biases[1:], biases[0]) if biases else None,
+            add_context=functools.partial(combined.add_context, schemes, positions, has_heads) if adding else None,
             training=training,
         )
         return self.project_context(context, query), weights, memory
@@ -242,6 +263,9 @@ class AttentionLayer(keras.layers.Layer):
         return_attention_scores=False,
         training=None,
         use_causal_mask=False,
+        attention_bias=None,
+        query_positions=None,
+        key_positions=None,
     ):
         check_mask_types(query_mask=query_mask, value_mask=value_mask, key_mask=key_mask, attention_mask=attention_mask)
         check_attention_shapes(query.shape, value.shape, (value if key is None else key).shape)
@@ -265,4 +289,5 @@ class AttentionLayer(keras.layers.Layer):
             "alignment": config_of(self.alignment),
             "dropout": self.dropout,
             "seed": self.seed,
+            "position": None if self.position is None else config_of(self.position),
         }

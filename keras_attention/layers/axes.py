@@ -79,13 +79,13 @@ def unfold_axes(tensor, axes, sizes):
     return ops.transpose(tensor, [order.index(axis) for axis in range(len(order))])
 
 
-def fold_attention_mask(mask, query_sizes, key_sizes):
+def fold_attention_mask(name, mask, query_sizes, key_sizes):
     """`(..., T1, T2, S1, S2)` -> `(..., T1·T2, S1·S2)`, the sizes being those of the attention axes."""
     if len(query_sizes) == 1:
         return mask
     if len(mask.shape) < 2 * len(query_sizes):
         raise ValueError(
-            f"`attention_mask` must end with the {len(query_sizes)} attention axes of the query and those of the key, "
+            f"`{name}` must end with the {len(query_sizes)} attention axes of the query and those of the key, "
             f"{(*query_sizes, *key_sizes)}. Received shape {tuple(mask.shape)}."
         )
     leading = ops.shape(mask)[: -2 * len(query_sizes)]
@@ -120,16 +120,20 @@ class FoldedAxes:
         return fold_axes(tensor, self.axes)
 
     def fold_masks(self, attention_mask, **padding_masks):
-        """All masks after the axes were folded; `None` stays."""
+        """All masks by name, after the axes were folded; `None` stays."""
         check_masks(self.query_shape, self.value_shape, None, **padding_masks)
         folded = {
             name: None if mask is None else self.fold(ops.expand_dims(mask, -1))[..., 0]
             for name, mask in padding_masks.items()
         }
-        if attention_mask is not None:
-            sizes = ([sizes[axis] for axis in self.axes] for sizes in (self.query_sizes, self.key_sizes))
-            attention_mask = fold_attention_mask(attention_mask, *sizes)
-        return {**folded, "attention_mask": attention_mask}
+        return {**folded, "attention_mask": self.fold_pairs("attention_mask", attention_mask)}
+
+    def fold_pairs(self, name, tensor):
+        """What speaks of pairs of query and key, a mask or a bias, after the axes were folded; `None` stays."""
+        if tensor is None:
+            return None
+        sizes = ([sizes[axis] for axis in self.axes] for sizes in (self.query_sizes, self.key_sizes))
+        return fold_attention_mask(name, tensor, *sizes)
 
     def unfold(self, output):
         return unfold_axes(output, self.axes, self.query_sizes)

@@ -98,6 +98,16 @@ def mask_of_slots(name, mask, T, cache, cache_index):
     return ops.take(mask, ops.where(is_given, entries, length), axis=-1)
 
 
+def check_counted(**positions):
+    """Raises where positions are given by hand beside a cache, whose slots are counted."""
+    for name, given in positions.items():
+        if given is not None:
+            raise ValueError(
+                f"With a cache positions are counted. Received `{name}` of shape {tuple(given.shape)}. Give positions by hand "
+                "to `prepare(positions=...)` and `read(query_positions=...)`."
+            )
+
+
 def check_cache(layer, query_shape, value_shape, axes, cache, cache_index):
     """Raises unless the cache `{"key": (B, N, slots, H), ...}` fits the query and takes T new values at `cache_index`."""
     if cache is None:

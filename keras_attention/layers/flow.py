@@ -40,16 +40,23 @@ def choose_kernel(score, alignment, schemes=(), dropout=0.0, flash_attention=Non
     return flash_kernel
 
 
-def check_returns_weights(flash_attention, return_attention_scores):
-    """Raises where weights are asked for of a kernel that never holds them."""
-    if return_attention_scores and flash_attention:
+def check_flash_call(flash_attention, return_attention_scores, attention_bias):
+    """Raises where flash attention is asked for weights, which it never holds, or for a bias, which it does not add."""
+    if not flash_attention:
+        return
+    if return_attention_scores:
         raise ValueError(
             "Flash attention never holds the attention weights, so that they cannot be returned. "
             "Make the layer without `flash_attention=True`, or leave `return_attention_scores` out."
         )
+    if attention_bias is not None:
+        raise ValueError(
+            "Flash attention adds no bias to the scores. Received `attention_bias` of shape "
+            f"{tuple(attention_bias.shape)}. Make the layer without `flash_attention=True`."
+        )
 
 
-def four_steps(query, memory, mask, *, score, alignment, dropout, bias=None, training=None):
+def four_steps(query, memory, mask, *, score, alignment, dropout, bias=None, add_context=None, training=None):
     """The four steps of attention: `context[t] = sum over s of weights[t, s] · value[s]`.
 
     Args:
@@ -58,6 +65,7 @@ def four_steps(query, memory, mask, *, score, alignment, dropout, bias=None, tra
         mask: Boolean, broadcasts to `(..., T, S)`, or `None`.
         score, alignment, dropout: Layers of steps one, two and of the dropout on the weights.
         bias: What is added to the scores, broadcasts to `(..., T, S)`, or `None`.
+        add_context: A function `(context, weights) -> context`, what is read beside the values, or `None`.
 
     Returns:
         `context (..., T, E)`, the weights `(..., T, S)` before dropout, both in the type of the value, and the memory
@@ -73,7 +81,8 @@ def four_steps(query, memory, mask, *, score, alignment, dropout, bias=None, tra
         weights = alignment(scores, mask=mask, training=training)
     weights = ops.cast(check_weights(alignment, weights, scores), memory["value"].dtype)  # (..., T, S)
     dropped = dropout(weights, training=training)
-    return ops.einsum("...ts,...se->...te", dropped, memory["value"]), weights, memory  # (..., T, E)
+    context = ops.einsum("...ts,...se->...te", dropped, memory["value"])  # (..., T, E)
+    return context if add_context is None else add_context(context, dropped), weights, memory
 
 
 def flash_kernel(query, memory, mask, *, score, **_):

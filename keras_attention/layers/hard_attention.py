@@ -33,12 +33,14 @@ class HardAttention(AttentionLayer):
             their samples are not independent, while the sum of their log-probabilities says so.
         alignment: A name of `alignments.get` or an `Alignment`, from which selections are drawn. The estimators
             "straight_through" and "gumbel_softmax" need one position for each query.
+        position: As in `SoftAttention`.
 
     Call arguments:
         query: Float tensor of shape `(B, ..., T, D_query)`. Every axis left of the last two is batch.
         value: Float tensor of shape `(B, ..., S, E)`.
         key: Float tensor of shape `(B, ..., S, D_key)`. Left out, the value is also the key.
-        query_mask, value_mask, key_mask, attention_mask, use_causal_mask: As in `SoftAttention`.
+        query_mask, value_mask, key_mask, attention_mask, attention_bias, query_positions, key_positions, use_causal_mask: As in
+            `SoftAttention`.
         return_attention_scores: Boolean. Also return the weights (the name is the one of Keras).
         training: Boolean, whether positions are sampled.
 
@@ -60,11 +62,20 @@ class HardAttention(AttentionLayer):
         Mnih, Heess, Graves and Kavukcuoglu, 2014, section 2.2, arXiv:1406.6247.
     """
 
-    def __init__(self, score="scaled_dot", selection="sample", dropout=0.0, seed=None, alignment="softmax", **kwargs):
+    def __init__(
+        self,
+        score="scaled_dot",
+        selection="sample",
+        dropout=0.0,
+        seed=None,
+        alignment="softmax",
+        position=None,
+        **kwargs,
+    ):
         sample_seed, dropout_seed = split_seed(seed, 2)
         estimator = "reinforce" if selection == "sample" else selection
         alignment = Sampled(alignment, estimator, seed=sample_seed)
-        super().__init__(score=score, alignment=alignment, dropout=dropout, seed=dropout_seed, **kwargs)
+        super().__init__(score, alignment, dropout, dropout_seed, position, **kwargs)
         self.selection = self.alignment.estimator
         self.seed = check_seed(seed)
 

@@ -23,13 +23,14 @@ class KeyValueAttention(AttentionLayer):
         alignment: A name of `alignments.get` or an `Alignment`.
         dropout: Float in [0, 1), fraction of the weights dropped in training.
         seed: Integer seed of the dropout and of an alignment that is named and draws, or `None`.
+        position: As in `SoftAttention`.
 
     Call arguments:
         query: Float tensor of shape `(B, ..., T, D_query)`. Every axis left of the last two is batch.
         value: Float tensor of shape `(B, ..., S, E)`.
         key: Float tensor of shape `(B, ..., S, D_key)`, one for each value.
-        query_mask, value_mask, key_mask, attention_mask, use_causal_mask: As in `SoftAttention`. A position is attended
-            only where the masks of both its key and its value allow it.
+        query_mask, value_mask, key_mask, attention_mask, attention_bias, query_positions, key_positions, use_causal_mask: As in
+            `SoftAttention`. A position is attended only where the masks of both its key and its value allow it.
         return_attention_scores: Boolean. Also return the attention weights (the name is the one of Keras).
         training: Boolean, whether dropout is active.
 
@@ -51,8 +52,8 @@ class KeyValueAttention(AttentionLayer):
         Miller et al., 2016, section 3.1, arXiv:1606.03126.
     """
 
-    def __init__(self, score="scaled_dot", alignment="softmax", dropout=0.0, seed=None, **kwargs):
-        super().__init__(score=score, alignment=alignment, dropout=dropout, seed=seed, **kwargs)
+    def __init__(self, score="scaled_dot", alignment="softmax", dropout=0.0, seed=None, position=None, **kwargs):
+        super().__init__(score, alignment, dropout, seed, position, **kwargs)
 
     def __call__(self, query, value=None, key=None, *arguments, **options):
         (query, value, key), options = one_by_one(self, query, value, key, options)

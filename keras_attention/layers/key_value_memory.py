@@ -40,12 +40,14 @@ class KeyValueMemory(AttentionLayer):
         dropout: Float in [0, 1), fraction of the weights dropped in training.
         seed: Integer seed of the dropout and of an alignment that is named and draws, or `None`.
         kernel_initializer: Initializer of the kernels of the hops.
+        position: As in `SoftAttention`.
 
     Call arguments:
         query: Float tensor of shape `(B, ..., T, D)`. Every axis left of the last two is batch.
         value: Float tensor of shape `(B, ..., S, D)`.
         key: Float tensor of shape `(B, ..., S, D_key)`. Left out, the value is also the key.
-        query_mask, value_mask, key_mask, attention_mask, use_causal_mask: As in `SoftAttention`, the same in every hop.
+        query_mask, value_mask, key_mask, attention_mask, attention_bias, query_positions, key_positions, use_causal_mask: As in
+            `SoftAttention`, the same in every hop.
         return_attention_scores: Boolean. Also return the attention weights (the name is the one of Keras).
         training: Boolean, whether dropout is active.
 
@@ -77,9 +79,10 @@ class KeyValueMemory(AttentionLayer):
         dropout=0.0,
         seed=None,
         kernel_initializer="glorot_uniform",
+        position=None,
         **kwargs,
     ):
-        super().__init__(score=score, alignment=alignment, dropout=dropout, seed=seed, **kwargs)
+        super().__init__(score, alignment, dropout, seed, position, **kwargs)
         self.num_hops = check_positive_integer("num_hops", num_hops)
         self.tie_hops = check_boolean("tie_hops", tie_hops)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
@@ -94,12 +97,12 @@ class KeyValueMemory(AttentionLayer):
             for hop in range(1 if self.tie_hops else self.num_hops)
         ]
 
-    def _flow(self, query, memory, mask, query_mask, positions, training):
+    def _flow(self, query, memory, mask, query_mask, positions, bias, training):
         if query_mask is not None:  # a real query with nothing to attend stays as it is
             query = zero_masked(query, ops.expand_dims(query_mask, -1), axis=-1)
         weights = []
         for hop in range(self.num_hops):
-            context, hop_weights, memory = super()._flow(query, memory, mask, None, positions, training)
+            context, hop_weights, memory = super()._flow(query, memory, mask, None, positions, bias, training)
             kernel = ops.cast(self.hop_kernels[0 if self.tie_hops else hop], query.dtype)
             query = next_query(query, context, kernel)
             weights.append(hop_weights)

@@ -3,19 +3,18 @@
 import keras
 from keras import ops
 
-from keras_attention import positions
 from keras_attention.checks.arguments import check_boolean, check_positive_integer, tuple_of_integers
 from keras_attention.checks.shapes import check_known_width, check_not_ragged
 from keras_attention.layers.attention_inputs import as_masks
 from keras_attention.layers.attention_layer import AttentionLayer
 from keras_attention.layers.axes import FoldedAxes, check_last_axis, fold_shapes, folded_weights_shape
-from keras_attention.layers.caches import check_cache, empty_slots, in_compute_dtype, read_cache
+from keras_attention.layers.caches import check_cache, check_counted, empty_slots, in_compute_dtype, read_cache
 from keras_attention.layers.flow import build_part, choose_kernel
 from keras_attention.layers.one_by_one import check_one_by_one
 from keras_attention.layers.projection import make_projection, project
 from keras_attention.ops.masks import as_mask, check_mask_types
+from keras_attention.positions import SlidingWindow
 from keras_attention.saving.dtype_policies import policy_at, with_policies_of_parts
-from keras_attention.saving.lookup import config_of
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -54,7 +53,7 @@ class MultiHeadAttention(AttentionLayer):
         seed: Integer seed of the dropout and of an alignment that is named and draws, or `None`.
         score: A name of `scores.get` or a `Score`; all heads share its weights.
         alignment: A name of `alignments.get` or an `Alignment`.
-        position: A `positions.PositionScheme`, or `None`.
+        position: A name of `positions.get` or a `PositionScheme`: what acts by the positions of query and key. `None`: nothing.
 
     Call arguments:
         query: Float tensor of shape `(B, T, D_query)`. The tensors come one by one, as to Keras' layer, not in a list.
@@ -64,6 +63,9 @@ class MultiHeadAttention(AttentionLayer):
             not given; masks get lost in plain arithmetic between layers, so pass them by hand when in doubt.
         value_mask, key_mask: Boolean tensors `(B, S)`, True = may be attended; as above.
         attention_mask: Boolean tensor `(T, S)`, `(B, T, S)` or `(B, N, T, S)`, broadcasting allowed.
+        attention_bias: Float tensor of such a shape, which is added to the scores.
+        query_positions, key_positions: int32 tensors `(B or 1, T)` and `(B or 1, S)`, where queries and keys stand for
+            `position` and `sliding_window`. `None`: the real ones are counted. Several attention axes count as one.
         return_attention_scores: Boolean. Also return the attention weights (the name is the one of Keras).
         training: Boolean, whether dropout is active.
         use_causal_mask: Boolean. A query attends to its own and earlier positions.
@@ -117,7 +119,7 @@ class MultiHeadAttention(AttentionLayer):
         position=None,
         **kwargs,
     ):
-        super().__init__(score=score, alignment=alignment, dropout=dropout, seed=seed, **kwargs)
+        super().__init__(score=score, alignment=alignment, dropout=dropout, seed=seed, position=position, **kwargs)
         self.num_heads = check_positive_integer("num_heads", num_heads)
         self.key_dim = check_positive_integer("key_dim", key_dim)
         self.value_dim = self.key_dim if value_dim is None else check_positive_integer("value_dim", value_dim)
@@ -129,9 +131,8 @@ class MultiHeadAttention(AttentionLayer):
         if sliding_window is not None:
             sliding_window = check_positive_integer("sliding_window", sliding_window)
         self.sliding_window = sliding_window
-        self.position = positions.get(position)
-        window = None if sliding_window is None else positions.SlidingWindow(sliding_window)
-        self.schemes = [scheme for scheme in (self.position, window) if scheme is not None]
+        if sliding_window is not None:
+            self.schemes.append(SlidingWindow(sliding_window))
         self.flash_attention = None if flash_attention is None else check_boolean("flash_attention", flash_attention)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.bias_initializer = keras.initializers.get(bias_initializer)
@@ -163,7 +164,7 @@ class MultiHeadAttention(AttentionLayer):
         build_part(self.score, (*batch_shape, N, T, H), (*batch_shape, N, S, H))
         build_part(self.alignment, (*batch_shape, N, T, S))
         for scheme in self.schemes:
-            build_part(scheme, (*batch_shape, N, T, H))
+            build_part(scheme, (None, N, T, H))
         self.built = True
 
     @property
@@ -193,6 +194,8 @@ class MultiHeadAttention(AttentionLayer):
         return project(projection, inputs, contracted=contracted, by_rows=self._by_rows)
 
     # === Projections around the flow ===
+
+    has_heads = True
 
     def scores_shape(self, query_shape, value_shape):
         return (*query_shape[:-2], self.num_heads, query_shape[-2], value_shape[-2])
@@ -230,6 +233,9 @@ class MultiHeadAttention(AttentionLayer):
         use_causal_mask=False,
         cache=None,
         cache_index=None,
+        attention_bias=None,
+        query_positions=None,
+        key_positions=None,
     ):
         key = value if key is None else key
         check_not_ragged(query=query, value=value, key=key)
@@ -237,13 +243,16 @@ class MultiHeadAttention(AttentionLayer):
         axes = FoldedAxes(self.attention_axes, query, value, key)
         check_cache(self, query.shape, value.shape, axes.axes, cache, cache_index)
         options = {
+            "attention_bias": axes.fold_pairs("attention_bias", attention_bias),
             "use_causal_mask": use_causal_mask,
             "return_attention_scores": return_attention_scores,
             "training": training,
         }
         if cache is not None:
+            check_counted(query_positions=query_positions, key_positions=key_positions)
             return read_cache(self, query, value, key, cache, cache_index, masks, options)
         query, value, key = map(axes.fold, (query, value, key))
+        options |= {"query_positions": query_positions, "key_positions": key_positions}
         outputs = super().call(query, value, key, **axes.fold_masks(**masks), **options)
         if not return_attention_scores:
             return axes.unfold(outputs)
@@ -297,6 +306,9 @@ class MultiHeadAttention(AttentionLayer):
         use_causal_mask=False,
         cache=None,
         cache_index=None,
+        attention_bias=None,
+        query_positions=None,
+        key_positions=None,
     ):
         check_mask_types(query_mask=query_mask, value_mask=value_mask, key_mask=key_mask, attention_mask=attention_mask)
         output_shape = self.compute_output_shape(query.shape, value.shape, None if key is None else key.shape)
@@ -327,5 +339,4 @@ class MultiHeadAttention(AttentionLayer):
             "kernel_constraint": keras.constraints.serialize(self.kernel_constraint),
             "bias_constraint": keras.constraints.serialize(self.bias_constraint),
             "use_gate": self.use_gate,
-            "position": None if self.position is None else config_of(self.position),
         }

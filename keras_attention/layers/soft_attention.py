@@ -21,6 +21,7 @@ class SoftAttention(AttentionLayer):
         alignment: A name of `alignments.get` or an `Alignment`.
         dropout: Float in [0, 1), fraction of the weights dropped in training.
         seed: Integer seed of the dropout and of an alignment that is named and draws, or `None`.
+        position: A name of `positions.get` or a `PositionScheme`: what acts by the positions of query and key. `None`: nothing.
 
     Call arguments:
         query: Float tensor of shape `(B, ..., T, D_query)`. Every axis left of the last two is batch.
@@ -34,6 +35,9 @@ class SoftAttention(AttentionLayer):
         training: Boolean, whether dropout is active.
         use_causal_mask: Boolean. A query attends to its own and earlier positions; with fewer queries than keys the
             last query stands at the last key.
+        attention_bias: Float tensor of the shapes of `attention_mask`, which is added to the scores.
+        query_positions, key_positions: int32 tensors `(B or 1, T)` and `(B or 1, S)`, where queries and keys stand. `None`:
+            the real ones are counted, and the last query stands at the last key.
 
     As `keras.layers.Attention` it can also be called with one list of tensors and one of masks:
     `attention([query, value], mask=[query_mask, value_mask])`; a third of each is the key's.
@@ -57,5 +61,5 @@ class SoftAttention(AttentionLayer):
         Luong, Pham and Manning, 2015, section 3.1, arXiv:1508.04025.
     """
 
-    def __init__(self, score="scaled_dot", alignment="softmax", dropout=0.0, seed=None, **kwargs):
-        super().__init__(score=score, alignment=alignment, dropout=dropout, seed=seed, **kwargs)
+    def __init__(self, score="scaled_dot", alignment="softmax", dropout=0.0, seed=None, position=None, **kwargs):
+        super().__init__(score, alignment, dropout, seed, position, **kwargs)

@@ -22,13 +22,15 @@ class StructuredAttention(AttentionLayer):
         alignment: A name, such as "linear_chain", "sigmoid" or "dependency_tree" (self-attention only), or an `Alignment`.
         dropout: Float in [0, 1), fraction of the weights dropped in training.
         seed: Integer seed of the dropout and of an alignment that is named and draws, or `None`.
+        position: As in `SoftAttention`.
 
     Call arguments:
         query: Float tensor of shape `(B, ..., T, D_query)`. Every axis left of the last two is batch.
         value: Float tensor of shape `(B, ..., S, E)`.
         key: Float tensor of shape `(B, ..., S, D_key)`. Left out, the value is also the key.
-        query_mask, value_mask, key_mask, attention_mask, use_causal_mask: As in `SoftAttention`. The implicit Keras masks are
-            used when none is given; masks get lost in plain arithmetic between layers, so pass them by hand when in doubt.
+        query_mask, value_mask, key_mask, attention_mask, attention_bias, query_positions, key_positions, use_causal_mask: As in
+            `SoftAttention`. The implicit Keras masks are used when none is given; masks get lost in plain arithmetic between
+            layers, so pass them by hand when in doubt.
         return_attention_scores: Boolean. Also return the weights (the name is the one of Keras).
         training: Boolean, whether dropout is active.
 
@@ -49,5 +51,5 @@ class StructuredAttention(AttentionLayer):
         Kim, Denton, Hoang and Rush, 2017, section 3, arXiv:1702.00887.
     """
 
-    def __init__(self, score="scaled_dot", alignment="linear_chain", dropout=0.0, seed=None, **kwargs):
-        super().__init__(score=score, alignment=alignment, dropout=dropout, seed=seed, **kwargs)
+    def __init__(self, score="scaled_dot", alignment="linear_chain", dropout=0.0, seed=None, position=None, **kwargs):
+        super().__init__(score, alignment, dropout, seed, position, **kwargs)

@@ -167,18 +167,19 @@ def check_masks(
         ("key_mask", key_mask, value_shape),
     ):
         check_padding_mask(name, mask, shape)
-    if attention_mask is not None:
-        T, S = query_shape[-2], value_shape[-2]
-        shape = tuple(attention_mask.shape)
-        inserted = (1,) * (len(scores_shape) - len(shape)) if len(shape) > 2 else ()
-        if not 2 <= len(shape) <= len(scores_shape) or not _broadcasts(
-            (*shape[:-2], *inserted, *shape[-2:]), scores_shape
-        ):
-            raise ValueError(
-                "`attention_mask` must have two to four axes and broadcast to the scores, (B, T, S) or (B, heads, T, S) "
-                f"with T={T} and S={S} (True = attend), here {tuple(scores_shape)}. Received shape {shape}. "
-                "Pass a padding mask (B, S) as `value_mask`."
-            )
+    if attention_mask is not None and not broadcasts_to_scores(attention_mask.shape, scores_shape):
+        raise ValueError(
+            "`attention_mask` must have two to four axes and broadcast to the scores, (B, T, S) or (B, heads, T, S) "
+            f"with T={query_shape[-2]} and S={value_shape[-2]} (True = attend), here {tuple(scores_shape)}. Received shape "
+            f"{tuple(attention_mask.shape)}. Pass a padding mask (B, S) as `value_mask`."
+        )
+
+
+def broadcasts_to_scores(shape, scores_shape):
+    """Whether `(..., T, S)` broadcasts to the scores, after axes of heads are inserted before its last two."""
+    shape = tuple(shape)
+    inserted = (1,) * (len(scores_shape) - len(shape)) if len(shape) > 2 else ()
+    return 2 <= len(shape) <= len(scores_shape) and _broadcasts((*shape[:-2], *inserted, *shape[-2:]), scores_shape)
 
 
 def _broadcasts(shape, target):

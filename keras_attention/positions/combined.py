@@ -1,13 +1,32 @@
-"""What several position schemes do together. `positions` are those of the queries and those of the keys."""
+"""What several position schemes do together. `positions` are those of the queries and those of the keys.
 
-from keras_attention.ops.masks import insert_head_axes
+A scheme sees tensors `(B, N, length, H)`. Attention with one head has N = 1; further axes of batch are one with the first.
+"""
+
+import functools
+import math
+import operator
+
+from keras import ops
 
 
-def rotate(schemes, tensor, positions):
-    """Query or key as the score reads it; `positions` are its own."""
-    for scheme in schemes:
-        tensor = scheme.rotate(tensor, positions)
-    return tensor
+def rotate_query(schemes, query, positions, has_heads):
+    """The query as the score reads it; `positions` are its own."""
+    return _rotate([scheme.rotate_query for scheme in schemes], query, positions, has_heads)
+
+
+def rotate_key(schemes, key, positions, has_heads):
+    """The key as the score reads it; `positions` are its own."""
+    return _rotate([scheme.rotate for scheme in schemes], key, positions, has_heads)
+
+
+def _rotate(rotations, tensor, positions, has_heads):
+    if not rotations:
+        return tensor
+    heads, rows = _as_heads(tensor, has_heads), _as_rows(positions, tensor, has_heads)
+    for rotate in rotations:
+        heads = rotate(heads, rows)
+    return ops.reshape(heads, ops.shape(tensor))
 
 
 def masks(schemes, positions):
@@ -15,8 +34,74 @@ def masks(schemes, positions):
     return [mask for scheme in schemes if (mask := scheme.mask(*positions)) is not None]
 
 
-def bias(schemes, positions, rank):
-    """The sum of what the schemes add to scores with `rank` axes, or `None`."""
-    terms = [scheme.bias(*positions) for scheme in schemes if scheme.adds_bias]
-    terms = [insert_head_axes(term, rank) for term in terms if term is not None]
-    return sum(terms[1:], terms[0]) if terms else None
+def bias(schemes, query, positions, factor, has_heads):
+    """The sum of what the schemes add to the scores, which broadcasts to `(..., T, S)`, or `None`.
+
+    Args:
+        query: The projected query before any rotation.
+        factor: What dot products of queries of this width are multiplied with, or `None` where the score is another.
+    """
+    schemes = [scheme for scheme in schemes if scheme.adds_bias]
+    if not schemes:
+        return None
+    factor = 1 / math.sqrt(query.shape[-1]) if factor is None else factor
+    heads, rows = _as_heads(query, has_heads), [_as_rows(each, query, has_heads) for each in positions]
+    total = None
+    for scheme in schemes:
+        relative = scheme.relative_scores(heads, *rows)
+        for term in (scheme.bias(*rows), None if relative is None else relative * factor):
+            if term is not None:
+                term = _as_batch(term, query, has_heads)
+                total = term if total is None else total + term
+    return total
+
+
+def add_context(schemes, positions, has_heads, context, weights):
+    """The context, with what the schemes read beside the values."""
+    for scheme in schemes:
+        heads, rows = _as_heads(weights, has_heads), [_as_rows(each, weights, has_heads) for each in positions]
+        read = scheme.relative_context(heads, *rows)
+        if read is not None:
+            context = context + ops.reshape(ops.cast(read, context.dtype), ops.shape(context))
+    return context
+
+
+def _batch_sizes(tensor, has_heads):
+    """The sizes left of the heads, or of the length where there are none."""
+    return ops.shape(tensor)[: -3 if has_heads else -2]
+
+
+def _as_heads(tensor, has_heads):
+    """`(B, ..., N, T, H)`, or `(B, ..., T, H)` without heads, as `(product of batch sizes, N or 1, T, H)`."""
+    if not has_heads:
+        tensor = ops.expand_dims(tensor, -3)
+    if len(tensor.shape) == 4:
+        return tensor
+    *batch, N, T, H = ops.shape(tensor)
+    return ops.reshape(tensor, (functools.reduce(operator.mul, batch), N, T, H))
+
+
+def _as_rows(positions, tensor, has_heads):
+    """Positions `(B or 1, ..., T)` as `(product of batch sizes or 1, T)`."""
+    if len(positions.shape) == 2 and positions.shape[0] == 1:
+        return positions
+    batch = _batch_sizes(tensor, has_heads)
+    if len(batch) == 1:
+        return positions
+    missing = len(batch) + 1 - len(positions.shape)
+    positions = ops.expand_dims(positions, tuple(range(1, 1 + missing))) if missing else positions
+    T = ops.shape(positions)[-1]
+    positions = ops.broadcast_to(positions, (*batch, T))
+    return ops.reshape(positions, (functools.reduce(operator.mul, batch), T))
+
+
+def _as_batch(term, tensor, has_heads):
+    """A term `(rows or 1, T, S)` or `(rows or 1, N, T, S)` with the axes of scores, which it broadcasts to."""
+    if len(term.shape) == 3:
+        term = ops.expand_dims(term, 1)
+    batch = _batch_sizes(tensor, has_heads)
+    _, N, T, S = ops.shape(term)
+    if len(batch) > 1:
+        batch = [1] * len(batch) if term.shape[0] == 1 else batch
+        term = ops.reshape(term, (*batch, N, T, S))
+    return term if has_heads else ops.squeeze(term, -3)

@@ -10,17 +10,24 @@ class PositionScheme(keras.layers.Layer):
     so that padding does not move them; `MultiHeadAttention` says how to give them by hand. Causality is not theirs: it
     compares slots.
 
-    A subclass writes the hooks that it needs, and `build(query_shape)` for `(B, N, T, H)` where it has weights.
+    A subclass writes the hooks that it needs, and `build(query_shape)` for `(B, N, T, H)` where it has weights. Attention
+    with one head has N = 1.
 
     Methods:
         rotate(tensor, positions): Query or key `(B, N, length, H)` as the score reads it. By default the tensor itself. A
             key is rotated once, before it is stored in a memory.
+        rotate_query(query, positions): The query, where it is treated in another way than the key. By default `rotate`.
         bias(query_positions, key_positions): What is added to the scores, `(B or 1, T, S)` or `(B or 1, N, T, S)`, or
             `None`.
+        relative_scores(query, query_positions, key_positions): Products `(B, N, T, S)` of the query, as it was before any
+            rotation, with vectors that stand for relative positions, or `None`. They get the factor of the score, such as
+            1/√H, and are added to it; a score that is no dot product has no factor, and 1/√H is taken.
+        relative_context(weights, query_positions, key_positions): What the weights `(B, N, T, S)` read beside the values,
+            `(B, N, T, E)`, or `None`. It is added to the context.
         mask(query_positions, key_positions): Boolean `(B or 1, T, S)`, True = may be attended, or `None`.
 
     Attributes:
-        adds_bias: Boolean, whether the scheme has a `bias`. A kernel that cannot add it is then refused.
+        adds_bias: Boolean, whether the scheme adds anything to scores or context. A kernel that cannot do so is refused.
 
     Example:
         >>> @keras.saving.register_keras_serializable(package="my_package")
@@ -46,7 +53,16 @@ class PositionScheme(keras.layers.Layer):
     def rotate(self, tensor, positions):
         return tensor
 
+    def rotate_query(self, query, positions):
+        return self.rotate(query, positions)
+
     def bias(self, query_positions, key_positions):
+        return None
+
+    def relative_scores(self, query, query_positions, key_positions):
+        return None
+
+    def relative_context(self, weights, query_positions, key_positions):
         return None
 
     def mask(self, query_positions, key_positions):
