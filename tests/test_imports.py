@@ -3,7 +3,6 @@
 import ast
 import json
 import pathlib
-import re
 import subprocess
 import sys
 
@@ -129,13 +128,13 @@ def test_all_of_the_package_lists_its_folders():
 @pytest.mark.parametrize("package", ["alignments", "layers", "models", "positions", "scores"])
 def test_a_class_stands_in_the_file_of_its_name(package):
     module = getattr(keras_attention, package)
-    suffix = "_score" if package == "scores" else ""
+    suffix = "score" if package == "scores" else ""
     for kind in vars(module).values():
         if isinstance(kind, type):
-            snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()
+            name = kind.__name__.lower()
             *folder, file = kind.__module__.split(".")
             assert folder[:2] == ["keras_attention", package]
-            assert file == (snake.removesuffix(suffix) or snake)
+            assert file.replace("_", "") == (name.removesuffix(suffix) or name)
 
 
 REPORT = """

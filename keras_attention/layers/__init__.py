@@ -9,9 +9,11 @@ from keras_attention.layers.key_value_attention import KeyValueAttention
 from keras_attention.layers.key_value_memory import KeyValueMemory
 from keras_attention.layers.key_value_split_attention import KeyValueSplitAttention
 from keras_attention.layers.learned_position_embedding import LearnedPositionEmbedding
+from keras_attention.layers.learned_position_embedding_2d import LearnedPositionEmbedding2D
 from keras_attention.layers.multi_head_attention import MultiHeadAttention
 from keras_attention.layers.pointer import Pointer
 from keras_attention.layers.sinusoidal_position_encoding import SinusoidalPositionEncoding
+from keras_attention.layers.sinusoidal_position_encoding_2d import SinusoidalPositionEncoding2D
 from keras_attention.layers.soft_attention import SoftAttention
 from keras_attention.layers.structured_attention import StructuredAttention
 from keras_attention.layers.token_embedding import TokenEmbedding
@@ -28,9 +30,11 @@ __all__ = [
     "KeyValueMemory",
     "KeyValueSplitAttention",
     "LearnedPositionEmbedding",
+    "LearnedPositionEmbedding2D",
     "MultiHeadAttention",
     "Pointer",
     "SinusoidalPositionEncoding",
+    "SinusoidalPositionEncoding2D",
     "SoftAttention",
     "StructuredAttention",
     "TokenEmbedding",

@@ -12,6 +12,14 @@ from keras_attention.ops.masks import as_mask, check_mask_types, check_padding_m
 from keras_attention.ops.positions import real_positions
 
 
+def vectors_at(positions, embeddings):
+    """The vectors `(..., D)` of `embeddings (length, D)` at the integer `positions (...)`; NaN where it has none."""
+    positions = ops.cast(ops.convert_to_tensor(positions), "int32")
+    known = ops.logical_and(positions >= 0, positions < embeddings.shape[0])
+    vectors = ops.take(embeddings, ops.where(known, positions, 0), axis=0)
+    return ops.where(ops.expand_dims(known, -1), vectors, float("nan"))
+
+
 @keras.saving.register_keras_serializable(package="keras_attention")
 class LearnedPositionEmbedding(keras.layers.Layer):
     """Adds a learned vector for each position to the inputs.
@@ -72,10 +80,7 @@ class LearnedPositionEmbedding(keras.layers.Layer):
             self._check_length(inputs.shape, start_index)
             counted = ops.arange(ops.shape(inputs)[-2], dtype="int32") if mask is None else real_positions(mask)
             positions = counted + ops.cast(start_index, "int32")
-        positions = ops.cast(ops.convert_to_tensor(positions), "int32")
-        known = ops.logical_and(positions >= 0, positions < self.max_length)
-        vectors = ops.take(self.embeddings, ops.where(known, positions, 0), axis=0)  # (..., T, D)
-        return inputs + ops.where(ops.expand_dims(known, -1), vectors, float("nan"))
+        return inputs + vectors_at(positions, self.embeddings)
 
     def _check_length(self, inputs_shape, start_index):
         if not isinstance(start_index, numbers.Integral) or inputs_shape[-2] is None:

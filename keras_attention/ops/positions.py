@@ -10,8 +10,10 @@ import numpy as np
 from keras import ops
 
 
-def real_positions(mask):
+def real_positions(mask, axis=-1):
     """Positions `(..., T)`, int32, under `mask (..., T)`: how many real tokens stand before each. A hole counts nothing.
+
+    Along another `axis` than the last they are those of the rows of an image.
 
     Padding gets the position of the real token before it, or 0, so that every position is one of a real token.
 
@@ -19,12 +21,12 @@ def real_positions(mask):
         >>> real_positions(ops.array([[True, True, False], [False, True, True], [True, False, True]]))
         [[0, 1, 1], [0, 0, 1], [0, 0, 1]]
     """
-    return ops.maximum(ops.cumsum(ops.cast(mask, "int32"), axis=-1) - 1, 0)
+    return ops.maximum(ops.cumsum(ops.cast(mask, "int32"), axis=axis) - 1, 0)
 
 
-def number_of_real(mask):
+def number_of_real(mask, axis=-1):
     """How many tokens `(..., 1)`, int32, of each row of `mask (..., T)` are real."""
-    return ops.sum(ops.cast(mask, "int32"), axis=-1, keepdims=True)
+    return ops.sum(ops.cast(mask, "int32"), axis=axis, keepdims=True)
 
 
 # === Real tokens side by side ===

@@ -177,6 +177,7 @@ _ALIGNMENT = {
     "output_type": "float32",
 }
 _POSITIONWISE = {"inputs": {"inputs": "BTD"}, "output": "BTD", "masked_by": "inputs"}
+_PIXELWISE = {"inputs": {"inputs": "BTSW"}, "output": "BTSW", "masks": {"mask": "TS"}, "masked_by": "inputs"}
 _ENCODER_BLOCK = {
     "inputs": {"inputs": "BTW"},
     "output": "BTW",
@@ -393,6 +394,8 @@ CASES = (
     Case(layers.FeedForward, {"intermediate_dim": 13, "activation": "gelu"}, **_POSITIONWISE),
     Case(layers.SinusoidalPositionEncoding, {"max_wavelength": 500.0}, **_POSITIONWISE, masks={"mask": "T"}),
     Case(layers.LearnedPositionEmbedding, {"max_length": 29}, **_POSITIONWISE, masks={"mask": "T"}),
+    Case(layers.SinusoidalPositionEncoding2D, {"max_wavelength": 500.0}, **_PIXELWISE),
+    Case(layers.LearnedPositionEmbedding2D, {"max_height": 29, "max_width": 31}, **_PIXELWISE),
     Case(
         layers.TokenEmbedding,
         {"vocabulary_size": 19, "embedding_dim": 7},
