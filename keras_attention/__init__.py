@@ -11,7 +11,7 @@ import importlib
 from keras_attention import backends  # noqa: F401 (checks the backend before anything imports Keras)
 
 # isort: split
-from keras_attention import alignments, decoding, evaluation, layers, models, positions, scores, tokens, training
+from keras_attention import alignments, decoding, evaluation, layers, masks, models, positions, scores, tokens, training
 
 _LAZY = ("data", "serving", "visualization")
 
@@ -22,6 +22,7 @@ __all__ = [
     "decoding",
     "evaluation",
     "layers",
+    "masks",
     "models",
     "positions",
     "scores",

@@ -9,7 +9,7 @@ import pytest
 from keras import ops
 from literals import literal, plain
 
-FOLDERS = ["alignments", "decoding", "layers", "models", "positions", "scores", "training"]
+FOLDERS = ["alignments", "decoding", "layers", "masks", "models", "positions", "scores", "training"]
 
 
 def documented():
@@ -27,6 +27,7 @@ def test_the_example_of_the_docstring_runs_and_gives_what_it_says(documented_obj
     module = importlib.import_module(documented_object.__module__)
     names = {
         **vars(importlib.import_module("keras_attention.layers")),
+        **vars(importlib.import_module("keras_attention.masks")),
         **vars(module),
         "keras": keras,
         "ops": ops,

@@ -23,6 +23,7 @@ ALLOWED = {
     "saving": {"ops"},
     "scores": {"ops", "saving"},
     "alignments": {"ops", "structures", "saving"},
+    "masks": {"ops"},
     "positions": {"ops", "saving"},
     "layers": {"ops", "saving", "scores", "positions", "alignments"},
     "evaluation": set(),
@@ -125,7 +126,7 @@ def test_all_of_the_package_lists_its_folders():
     assert names == sorted(names)
 
 
-@pytest.mark.parametrize("package", ["alignments", "layers", "models", "positions", "scores"])
+@pytest.mark.parametrize("package", ["alignments", "layers", "masks", "models", "positions", "scores"])
 def test_a_class_stands_in_the_file_of_its_name(package):
     module = getattr(keras_attention, package)
     suffix = "score" if package == "scores" else ""

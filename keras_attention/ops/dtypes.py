@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_attention.ops.known_values import infers_shapes
+
 
 def as_floats(tensor, dtype):
     """`tensor`, in `dtype` where it has integers or booleans.
@@ -13,6 +15,19 @@ def as_floats(tensor, dtype):
     if hasattr(tensor, "row_lengths"):  # ragged, which the checks of shapes refuse
         return tensor
     return tensor if keras.backend.is_float_dtype(tensor.dtype) else ops.cast(tensor, dtype)
+
+
+def as_integers(name, tensor):
+    """A tensor of integers, lists included, in the type that it has.
+
+    Raises:
+        TypeError: If it holds something else. Keras' placeholders do, whatever the real ones hold.
+    """
+    tensor = tensor if hasattr(tensor, "dtype") else ops.convert_to_tensor(tensor)
+    dtype = keras.backend.standardize_dtype(tensor.dtype)
+    if not (keras.backend.is_int_dtype(dtype) or infers_shapes()):
+        raise TypeError(f"`{name}` must be integers. Received dtype {dtype}. Cast them to int32.")
+    return tensor
 
 
 def float32_or_better(*dtypes):
