@@ -39,8 +39,10 @@ class AttentionLayer(keras.layers.Layer):
     is, too.
     """
 
-    # Whether there is an axis of heads within the flow, and whether the backend's flash attention is demanded.
+    # Whether there is an axis of heads within the flow, how many heads of the query read one head of the memory, and whether
+    # the backend's flash attention is demanded.
     has_heads = False
+    group = 1
     flash_attention = None
 
     def __init__(self, score="scaled_dot", alignment="softmax", dropout=0.0, seed=None, position=None, **kwargs):
@@ -240,6 +242,7 @@ class AttentionLayer(keras.layers.Layer):
             score=self.score,
             alignment=self.alignment,
             dropout=self.dropout_layer,
+            group=self.group,
             bias=sum(biases[1:], biases[0]) if biases else None,
             add_context=functools.partial(combined.add_context, schemes, positions, has_heads) if adding else None,
             training=training,

@@ -13,8 +13,8 @@ OPTIONAL = ("mask", "positions", "alignment")  # as in `layers/flow.py`
 
 
 def empty_slots(layer, batch_size, length):
-    """`length` keys and values of zeros for each head."""
-    axes = (batch_size, layer.num_heads, length)
+    """`length` keys and values of zeros for each of their heads."""
+    axes = (batch_size, layer.num_heads // layer.group, length)
     return {name: ops.zeros((*axes, slot.shape[-1]), slot.dtype) for name, slot in slot_of(layer).items()}
 
 
@@ -109,7 +109,7 @@ def check_counted(**positions):
 
 
 def check_cache(layer, query_shape, value_shape, axes, cache, cache_index):
-    """Raises unless the cache `{"key": (B, N, slots, H), ...}` fits the query and takes T new values at `cache_index`."""
+    """Raises unless the cache `{"key": (B, K, slots, H), ...}` fits the query and takes T new values at `cache_index`."""
     if cache is None:
         if cache_index is None:
             return
@@ -133,13 +133,13 @@ def check_cache(layer, query_shape, value_shape, axes, cache, cache_index):
             f"The alignment {type(layer.alignment).__name__} goes on from query to query, by its state in the cache. Received "
             f'a cache without "alignment": {sorted(cache)}. Make it with `empty_cache`.'
         )
-    N = layer.num_heads
+    K = layer.num_heads // layer.group
     for name, slot in slot_of(layer).items():
         width = slot.shape[-1]
-        shape, fitting = tuple(cache[name].shape), (query_shape[0], N, None, width)
+        shape, fitting = tuple(cache[name].shape), (query_shape[0], K, None, width)
         if len(shape) != 4 or any(map(sizes_differ, shape, fitting)):
             raise ValueError(
-                f'The "{name}" of `cache` must have shape (B, {N}, slots, {width}) with the batch B of the query. '
+                f'The "{name}" of `cache` must have shape (B, {K}, slots, {width}) with the batch B of the query. '
                 f"Received a cache of shape {shape} and query of shape {tuple(query_shape)}."
             )
     T = value_shape[1]

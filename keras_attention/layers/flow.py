@@ -4,7 +4,7 @@
 
 Keys and values come from a memory: a dictionary of tensors that is made once and read by any number of queries.
 
-    "key"        (..., S, P), the keys as the score prepared them
+    "key"        (..., S, P), the keys as the score prepared them; with heads (B, K, S, P), K may be fewer than the query's
     "value"      (..., S, E)
     "mask"       boolean (B, ..., S), True = may be attended; left out where everything may be
     "positions"  int32 (B or 1, S), where the keys stand; left out where nothing asks
@@ -14,6 +14,7 @@ Keys and values come from a memory: a dictionary of tensors that is made once an
 from keras import ops
 
 from keras_attention.checks.shapes import check_returned, check_same_length
+from keras_attention.layers.grouped_heads import below_each_other, repeated, side_by_side
 
 
 def choose_kernel(score, alignment, schemes=(), dropout=0.0, flash_attention=None):
@@ -56,7 +57,7 @@ def check_flash_call(flash_attention, return_attention_scores, attention_bias):
         )
 
 
-def four_steps(query, memory, mask, *, score, alignment, dropout, bias=None, add_context=None, training=None):
+def four_steps(query, memory, mask, *, score, alignment, dropout, group=1, bias=None, add_context=None, training=None):
     """The four steps of attention: `context[t] = sum over s of weights[t, s] · value[s]`.
 
     Args:
@@ -64,6 +65,7 @@ def four_steps(query, memory, mask, *, score, alignment, dropout, bias=None, add
         memory: A dictionary, as above.
         mask: Boolean, broadcasts to `(..., T, S)`, or `None`.
         score, alignment, dropout: Layers of steps one, two and of the dropout on the weights.
+        group: Integer, how many heads of the query read one head of the memory.
         bias: What is added to the scores, broadcasts to `(..., T, S)`, or `None`.
         add_context: A function `(context, weights) -> context`, what is read beside the values, or `None`.
 
@@ -71,7 +73,9 @@ def four_steps(query, memory, mask, *, score, alignment, dropout, bias=None, add
         `context (..., T, E)`, the weights `(..., T, S)` before dropout, both in the type of the value, and the memory
         after this query.
     """
-    scores = check_scores(score, score.compare(query, memory["key"]), query, memory["key"])  # (..., T, S)
+    query = below_each_other(query, group)
+    scores = check_scores(score, score.compare(query, memory["key"]), query, memory["key"])
+    scores = side_by_side(scores, group)  # (..., T, S)
     if bias is not None:
         scores = scores + ops.cast(bias, scores.dtype)
     if "alignment" in memory:
@@ -81,13 +85,15 @@ def four_steps(query, memory, mask, *, score, alignment, dropout, bias=None, add
         weights = alignment(scores, mask=mask, training=training)
     weights = ops.cast(check_weights(alignment, weights, scores), memory["value"].dtype)  # (..., T, S)
     dropped = dropout(weights, training=training)
-    context = ops.einsum("...ts,...se->...te", dropped, memory["value"])  # (..., T, E)
+    context = ops.einsum("...ts,...se->...te", below_each_other(dropped, group), memory["value"])
+    context = side_by_side(context, group)  # (..., T, E)
     return context if add_context is None else add_context(context, dropped), weights, memory
 
 
-def flash_kernel(query, memory, mask, *, score, **_):
+def flash_kernel(query, memory, mask, *, score, group=1, **_):
     """Softmax over dot products by the backend's flash attention, which never holds the weights: they are `None`."""
-    query, key, value = (ops.moveaxis(tensor, -3, -2) for tensor in (query, memory["key"], memory["value"]))
+    key, value = (repeated(memory[name], group) for name in ("key", "value"))  # not every backend takes a single head
+    query, key, value = (ops.moveaxis(tensor, -3, -2) for tensor in (query, key, value))
     if mask is not None and len(mask.shape) == 2:
         mask = ops.expand_dims(mask, (0, 1))
     scale = score.factor(query.shape[-1])

@@ -10,6 +10,7 @@ from keras_attention.layers.attention_layer import AttentionLayer
 from keras_attention.layers.axes import FoldedAxes, check_last_axis, fold_shapes, folded_weights_shape
 from keras_attention.layers.caches import check_cache, check_counted, empty_slots, in_compute_dtype, read_cache
 from keras_attention.layers.flow import build_part, choose_kernel
+from keras_attention.layers.grouped_heads import heads_per_group
 from keras_attention.layers.one_by_one import check_one_by_one
 from keras_attention.layers.projection import make_projection, project
 from keras_attention.ops.masks import as_mask, check_mask_types
@@ -54,6 +55,11 @@ class MultiHeadAttention(AttentionLayer):
         score: A name of `scores.get` or a `Score`; all heads share its weights.
         alignment: A name of `alignments.get` or an `Alignment`.
         position: A name of `positions.get` or a `PositionScheme`: what acts by the positions of query and key. `None`: nothing.
+        num_key_value_heads: Integer K, number of heads of key and value, which divides N. Each is read by N / K heads of the
+            query that follow each other (grouped-query attention; with one head multi-query attention), as in
+            `keras.layers.GroupedQueryAttention`, whose weights fit. A cache holds these K heads alone. `None`: N.
+        use_query_key_norm: Boolean. Divides each head of query and key by its root mean square and multiplies it by a learned
+            gain `(H,)`, one for the queries and one for the keys, before positions act on them (Qwen3, Gemma 3).
 
     Call arguments:
         query: Float tensor of shape `(B, T, D_query)`. The tensors come one by one, as to Keras' layer, not in a list.
@@ -92,6 +98,9 @@ class MultiHeadAttention(AttentionLayer):
     References:
         Vaswani et al., 2017, section 3.2.2, arXiv:1706.03762.
         Qiu et al., 2025 (the gate), arXiv:2505.06708.
+        Shazeer, 2019 (multi-query attention), arXiv:1911.02150.
+        Ainslie et al., 2023 (grouped-query attention), arXiv:2305.13245.
+        Henry et al., 2020 (query and key normalization), arXiv:2010.04245.
     """
 
     def __init__(
@@ -117,6 +126,8 @@ class MultiHeadAttention(AttentionLayer):
         score="scaled_dot",
         alignment="softmax",
         position=None,
+        num_key_value_heads=None,
+        use_query_key_norm=False,
         **kwargs,
     ):
         super().__init__(score=score, alignment=alignment, dropout=dropout, seed=seed, position=position, **kwargs)
@@ -141,6 +152,9 @@ class MultiHeadAttention(AttentionLayer):
         self.kernel_constraint = keras.constraints.get(kernel_constraint)
         self.bias_constraint = keras.constraints.get(bias_constraint)
         self.use_gate = check_boolean("use_gate", use_gate)
+        self.group = heads_per_group(self.num_heads, num_key_value_heads)
+        self.num_key_value_heads = None if num_key_value_heads is None else self.num_heads // self.group
+        self.use_query_key_norm = check_boolean("use_query_key_norm", use_query_key_norm)
         choose_kernel(self.score, self.alignment, self.schemes, self.dropout, self.flash_attention)  # or says why not
 
     def __call__(self, query, *arguments, **options):
@@ -152,16 +166,19 @@ class MultiHeadAttention(AttentionLayer):
         query_shape, value_shape, key_shape = fold_shapes(self.attention_axes, query_shape, value_shape, key_shape)
         for name, shape in (("query", query_shape), ("value", value_shape), ("key", key_shape)):
             check_known_width(name, shape)
-        N, H, E = self.num_heads, self.key_dim, self.value_dim
+        N, K, H, E = self.num_heads, self.num_heads // self.group, self.key_dim, self.value_dim
         output_shape = self._output_shape or (query_shape[-1],)
         self.query_dense = self._projection("query", query_shape, (N, H))
-        self.key_dense = self._projection("key", key_shape, (N, H))
+        self.key_dense = self._projection("key", key_shape, (K, H))
         if self.use_gate:
             self.gate_dense = self._projection("gate", query_shape, (N, E), activation="sigmoid")
-        self.value_dense = self._projection("value", value_shape, (N, E))
+        self.value_dense = self._projection("value", value_shape, (K, E))
         self.output_dense = self._projection("attention_output", (*query_shape[:-1], N, E), output_shape, contracted=2)
         batch_shape, T, S = query_shape[:-2], query_shape[-2], value_shape[-2]
-        build_part(self.score, (*batch_shape, N, T, H), (*batch_shape, N, S, H))
+        if self.use_query_key_norm:
+            self.query_norm, self.key_norm = (self._norm(name, (*batch_shape, T, N, H)) for name in ("query", "key"))
+        rows = None if T is None else self.group * T
+        build_part(self.score, (*batch_shape, K, rows, H), (*batch_shape, K, S, H))
         build_part(self.alignment, (*batch_shape, N, T, S))
         for scheme in self.schemes:
             build_part(scheme, (None, N, T, H))
@@ -190,6 +207,12 @@ class MultiHeadAttention(AttentionLayer):
             name=name,
         )
 
+    def _norm(self, name, shape):
+        name = f"{name}_norm"
+        norm = keras.layers.RMSNormalization(dtype=policy_at(self.dtype_policy, f"{self.path}/{name}"), name=name)
+        norm.build(shape)
+        return norm
+
     def _project(self, projection, inputs, contracted=1):
         return project(projection, inputs, contracted=contracted, by_rows=self._by_rows)
 
@@ -205,11 +228,15 @@ class MultiHeadAttention(AttentionLayer):
 
     def project_memory(self, value, key):
         # The heads move left of the positions once, here, so that reading the memory needs no transposition.
-        key = ops.moveaxis(self._project(self.key_dense, key), -2, -3)  # (B, N, S, H)
-        return ops.moveaxis(self._project(self.value_dense, value), -2, -3), key  # (B, N, S, E)
+        key = self._project(self.key_dense, key)  # (B, S, K, H)
+        key = self.key_norm(key) if self.use_query_key_norm else key
+        value = self._project(self.value_dense, value)
+        return ops.moveaxis(value, -2, -3), ops.moveaxis(key, -2, -3)  # (B, K, S, E), (B, K, S, H)
 
     def project_query(self, query):
-        return ops.moveaxis(self._project(self.query_dense, query), -2, -3)  # (B, N, T, H)
+        query = self._project(self.query_dense, query)
+        query = self.query_norm(query) if self.use_query_key_norm else query
+        return ops.moveaxis(query, -2, -3)  # (B, N, T, H)
 
     def project_context(self, context, query):
         context = ops.moveaxis(context, -3, -2)  # (B, T, N, E)
@@ -264,7 +291,7 @@ class MultiHeadAttention(AttentionLayer):
         return super().prepare(value, key, mask, positions)
 
     def empty_cache(self, batch_size, length):
-        """Cache with `length` free slots: {"key": (B, N, length, H), "value": (B, N, length, E)}, zeros.
+        """Cache with `length` free slots: {"key": (B, K, length, H), "value": (B, K, length, E)}, zeros.
 
         A key has the width to which the score projects it, where it does so. An alignment that goes on from query to query,
         such as `Monotonic`, keeps its state under "alignment".
@@ -279,8 +306,8 @@ class MultiHeadAttention(AttentionLayer):
         return self._with_state(self.prepare(value, key, as_mask(value_mask, "value_mask")))
 
     def _with_state(self, cache):
-        B, N, S, _ = ops.shape(cache["value"])
-        state = self.alignment.initial_state((B, N, S))
+        B, _, S, _ = ops.shape(cache["value"])
+        state = self.alignment.initial_state((B, self.num_heads, S))
         return in_compute_dtype(self, {**cache, "alignment": state} if keras.tree.flatten(state) else cache)
 
     # === Shapes and config ===
@@ -339,4 +366,6 @@ class MultiHeadAttention(AttentionLayer):
             "kernel_constraint": keras.constraints.serialize(self.kernel_constraint),
             "bias_constraint": keras.constraints.serialize(self.bias_constraint),
             "use_gate": self.use_gate,
+            "num_key_value_heads": self.num_key_value_heads,
+            "use_query_key_norm": self.use_query_key_norm,
         }

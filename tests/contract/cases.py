@@ -324,6 +324,16 @@ CASES = (
         **{**_ATTENTION, "causal": ("query", "value", "key")},
     ),
     Case(
+        layers.MultiHeadAttention,
+        {"num_heads": 34, "key_dim": 3, "num_key_value_heads": 2, "use_query_key_norm": True},
+        inputs={"query": "BTD", "value": "BSE"},
+        output="BTD",
+        weights="BWTS",
+        is_context=True,
+        variant="grouped",
+        **_ATTENTION,
+    ),
+    Case(
         layers.KeyValueAttention,
         {"score": "bilinear", "dropout": 0.25, "seed": 5},
         inputs={"query": "BTD", "value": "BSE", "key": "BSN"},
