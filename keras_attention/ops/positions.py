@@ -63,6 +63,14 @@ def reordered(tensor, order):
 # === Sinusoids ===
 
 
+def wave_rates(width, max_wavelength=10000.0):
+    """`rates[i] = max_wavelength^(-2i / width)`, one for each two of `width` features, as a NumPy array of float64.
+
+    An error here grows with the position.
+    """
+    return max_wavelength ** (-2.0 * np.arange((width + 1) // 2) / width)
+
+
 def sinusoids(positions, width, max_wavelength=10000.0):
     """Sines and cosines of `positions (...)`, interleaved, in float32 `(..., width)`: bfloat16 cannot tell 300 from 301.
 
@@ -74,8 +82,6 @@ def sinusoids(positions, width, max_wavelength=10000.0):
         >>> sinusoids(ops.array([0, 1]), 5)
         [[0.0, 1.0, 0.0, 1.0, 0.0], [0.8415, 0.5403, 0.0251, 0.9997, 0.0006]]
     """
-    axes = np.arange(width)
-    rates = max_wavelength ** (-2.0 * (axes // 2) / width)  # float64: an error here grows with the position
-    rates = ops.convert_to_tensor(rates, "float32")
+    rates = ops.convert_to_tensor(np.repeat(wave_rates(width, max_wavelength), 2)[:width], "float32")
     angles = ops.expand_dims(ops.cast(positions, "float32"), -1) * rates
-    return ops.where(ops.convert_to_tensor(axes % 2 == 1), ops.cos(angles), ops.sin(angles))
+    return ops.where(ops.convert_to_tensor(np.arange(width) % 2 == 1), ops.cos(angles), ops.sin(angles))

@@ -1,0 +1,208 @@
+"""Every scheme against its formula, wherever query and key stand, and in every way to run it."""
+
+import functools
+
+import keras
+import numpy as np
+import pytest
+from compiled import compiled
+from positions.schemes import SCHEMES, SLOTS, B, D, H, N, T
+from reference.arrays import normal, to_numpy
+from tolerances import EXACT, FLOAT32, HALF
+
+from keras_attention.layers import MultiHeadAttention
+
+BACKEND = keras.backend.backend()
+
+each_scheme = pytest.mark.parametrize("scheme", SCHEMES)
+
+
+@functools.cache
+def built(scheme, **options):
+    """An attention with this scheme and weights of its own; made once for all tests, which must not change it."""
+    layer = MultiHeadAttention(N, H, position=SCHEMES[scheme].make(), **options)
+    layer.build((B, None, D), (B, None, D))
+    layer.set_weights([normal(*weight.shape, seed=seed) / 3 for seed, weight in enumerate(layer.weights)])
+    return layer
+
+
+def read(layer, query, value, query_positions, key_positions, **options):
+    """Output and weights at positions by hand, or counted ones where they are `None`."""
+    memory = layer.prepare(value, positions=key_positions)
+    return layer.read(query, memory, query_positions=query_positions, return_attention_scores=True, **options)
+
+
+def results(layer, *arrays, function=read, **options):
+    tensors = [array if array is None else keras.ops.convert_to_tensor(array) for array in arrays]
+    return to_numpy(compiled(function, layer, **options)(*tensors))
+
+
+# === The formula ===
+
+
+def heads(dense, inputs):
+    return np.einsum("btd,dnh->bnth", inputs, to_numpy(dense.kernel)) + to_numpy(dense.bias)[:, None]
+
+
+def softmax(scores):
+    """Zeros where all scores are -inf."""
+    exponentials = np.exp(scores - np.maximum(scores.max(axis=-1, keepdims=True), -100.0))
+    return exponentials / np.maximum(exponentials.sum(axis=-1, keepdims=True), 1e-30)
+
+
+def weights_by_the_formula(scheme, query, value, query_positions, key_positions):
+    """The weights `(B, N, T, S)`, pair by pair."""
+    layer = built(scheme)
+    query, key = heads(layer.query_dense, query), heads(layer.key_dense, value)
+    weights = [to_numpy(weight) for weight in layer.position.weights]
+    scores = np.empty((*query.shape[:3], key.shape[2]))
+    for b, n, t, s in np.ndindex(scores.shape):
+        p, r = (
+            int(positions[b % len(positions), place]) for positions, place in ((query_positions, t), (key_positions, s))
+        )
+        scores[b, n, t, s] = SCHEMES[scheme].score(query[b, n, t], key[b, n, s], p, r, n, weights) / np.sqrt(H)
+    return softmax(scores)
+
+
+BY_HAND = np.array([[3, 1, 9, 0, 2, 5, 4], [8, 6, 7, 30, 31, 5, 9]], "int32")
+COUNTED = np.arange(T)[None]
+PLACES = {
+    "the same": (slice(None), None, None, COUNTED, COUNTED),
+    "the last queries": (slice(4, None), None, None, COUNTED[:, 4:], COUNTED),
+    "by hand": (slice(None), BY_HAND[:, ::-1], BY_HAND, BY_HAND[:, ::-1], BY_HAND),
+    "one row by hand": (slice(None), BY_HAND[:1], BY_HAND[1:], BY_HAND[:1], BY_HAND[1:]),
+}
+
+
+@each_scheme
+@pytest.mark.parametrize("place", PLACES)
+def test_weights_equal_the_formula(scheme, place):
+    queries, *given, query_positions, key_positions = PLACES[place]
+    inputs, value = normal(B, T, D)[:, queries], normal(B, T, D, seed=1)
+    _, weights = results(built(scheme), inputs, value, *given)
+    expected = weights_by_the_formula(scheme, inputs, value, query_positions, key_positions)
+    np.testing.assert_allclose(weights, expected, atol=FLOAT32)
+
+
+@each_scheme
+def test_a_shift_of_all_positions_changes_nothing(scheme):
+    inputs = normal(B, T, D)
+    expected = results(built(scheme), inputs, inputs, BY_HAND, BY_HAND)
+    shifted = results(built(scheme), inputs, inputs, BY_HAND + 4096, BY_HAND + 4096)
+    for output, reference in zip(shifted, expected, strict=True):
+        np.testing.assert_allclose(output, reference, atol=2e-3)  # angles of thousands in float32
+
+
+@each_scheme
+def test_equal_tokens_have_scores_that_depend_on_the_distance_alone(scheme):
+    inputs = np.repeat(normal(B, 1, D), T, axis=1)
+    _, weights = results(built(scheme, alignment="sigmoid"), inputs, inputs, None, None)
+    np.testing.assert_allclose(weights[..., 1:, 1:], weights[..., :-1, :-1], atol=FLOAT32)
+
+
+# === Padding, cache, precision ===
+
+
+def masked(layer, inputs, mask, **options):
+    return layer(inputs, inputs, query_mask=mask, value_mask=mask, return_attention_scores=True, **options)
+
+
+@each_scheme
+def test_padding_anywhere_moves_no_position(scheme):
+    inputs, mask = normal(B, T, D), np.array([[False, False, True, True, False, True, True], [True] * 5 + [False] * 2])
+    real = np.nonzero(mask[0])[0]
+    alone = results(built(scheme), inputs[:1, real], inputs[:1, real], None, None)
+    padded = np.where(mask[..., None], inputs, np.nan).astype("float32")
+    output, weights = results(built(scheme), padded, mask, function=masked)
+    np.testing.assert_allclose(output[0, real], alone[0][0], atol=FLOAT32)
+    np.testing.assert_allclose(weights[0][:, real[:, None], real], alone[1][0], atol=FLOAT32)
+
+
+def decode(layer, inputs):
+    """The outputs of self-attention over `inputs`, all but the last fed at once."""
+    cache, outputs = layer.empty_cache(B, SLOTS), []
+    for start, end in ((0, T - 1), (T - 1, T)):
+        now = inputs[:, start:end]
+        output, cache = layer(now, now, cache=cache, cache_index=start, use_causal_mask=True)
+        outputs.append(output)
+    return keras.ops.concatenate(outputs, axis=1)
+
+
+def causal(layer, inputs):
+    return layer(inputs, inputs, use_causal_mask=True)
+
+
+@each_scheme
+@pytest.mark.parametrize("alignment", ["softmax", "sparsemax", "entmax", "sigmoid", "linear_chain", "monotonic"])
+@pytest.mark.parametrize("window", [None, 3])
+def test_decoding_with_a_cache_equals_the_causal_call(scheme, alignment, window):
+    layer, inputs = built(scheme, alignment=alignment, sliding_window=window), normal(B, T, D)
+    expected = results(layer, inputs, function=causal)
+    np.testing.assert_allclose(results(layer, inputs, function=decode), expected, atol=FLOAT32)
+
+
+@each_scheme
+@pytest.mark.parametrize("dtype", HALF)
+def test_half_precision_far_from_the_start_is_close_to_float32(scheme, dtype):
+    if scheme == "turned":
+        pytest.skip("this scheme of a user has its angles in the type of the query")
+    layer, inputs = built(scheme, dtype=dtype), normal(B, T, D)
+    output, weights = results(layer, inputs, inputs, BY_HAND + 5003, BY_HAND + 5003)
+    assert output.dtype.name == weights.dtype.name == layer.compute_dtype
+    assert {weight.dtype for weight in layer.weights} == {"float32"}
+    expected = results(built(scheme), inputs, inputs, BY_HAND + 5003, BY_HAND + 5003)
+    for half, reference in zip((output, weights), expected, strict=True):
+        np.testing.assert_allclose(half.astype("float32"), reference, atol=HALF[dtype], rtol=HALF[dtype])
+
+
+@each_scheme
+@pytest.mark.parametrize("score", ["additive", "bilinear", "concat", "dot"])
+def test_every_score_goes_with_every_scheme_and_looks_at_no_padding(scheme, score):
+    layer, mask = built(scheme, score=score), np.array([[True] * 5 + [False] * 2, [False] * 3 + [True] * 4])
+    inputs = np.where(mask[..., None], normal(B, T, D), np.nan).astype("float32")
+    output, weights = results(layer, inputs, mask, function=masked)
+    assert np.isfinite(output).all()
+    np.testing.assert_allclose(weights.sum(axis=-1), np.broadcast_to(mask[:, None], (B, N, T)), atol=FLOAT32)
+    assert not np.where(mask[:, None, None], 0.0, weights).any()
+
+
+# === In a model: all schemes side by side, so that it is compiled and written once ===
+
+
+@pytest.fixture(scope="module")
+def model():
+    """Self-attention under each scheme, of rows of any number and length."""
+    inputs = keras.Input((None, D))
+    attentions = {scheme: MultiHeadAttention(N, H, position=SCHEMES[scheme].make(), name=scheme) for scheme in SCHEMES}
+    model = keras.Model(inputs, {scheme: attention(inputs, inputs) for scheme, attention in attentions.items()})
+    model.set_weights([normal(*weight.shape, seed=seed) / 3 for seed, weight in enumerate(model.weights)])
+    return model
+
+
+def assert_outputs(outputs, expected, tolerance):
+    for scheme, output in outputs.items():
+        np.testing.assert_allclose(output, expected[scheme], atol=tolerance, err_msg=scheme)
+
+
+def test_schemes_come_back_from_a_file_with_their_weights(model, tmp_path):
+    model.save(tmp_path / "model.keras")
+    loaded, inputs = keras.saving.load_model(tmp_path / "model.keras"), normal(B, T, D)
+    assert_outputs(to_numpy(loaded(inputs)), to_numpy(model(inputs)), EXACT)
+
+
+@pytest.mark.skipif(BACKEND == "torch", reason="it takes minutes there")
+def test_schemes_are_compiled_for_lengths_that_are_unknown(model):
+    model.compile(jit_compile=True)
+    for inputs in (normal(B, T, D), normal(3, 5, D)):
+        assert_outputs(model.predict_on_batch(inputs), to_numpy(model(inputs)), FLOAT32)
+
+
+@pytest.mark.skipif(BACKEND != "tensorflow", reason="a SavedModel is written by TensorFlow")
+def test_an_exported_model_serves_schemes_at_any_length(model, tmp_path):
+    import tensorflow as tf
+
+    part = keras.Model(model.input, {scheme: model.output[scheme] for scheme in ("rotary", "t5")})
+    part.export(tmp_path, verbose=False)
+    served = tf.saved_model.load(tmp_path)
+    for inputs in (normal(B, T, D), normal(3, 5, D)):
+        assert_outputs(to_numpy(served.serve(inputs)), to_numpy(part(inputs)), FLOAT32)
