@@ -1,5 +1,6 @@
 """Data on TensorFlow: tokenisers, batches of pairs and points, images, and data sets that register with TFDS on import."""
 
+from keras_attention.data.batches.alignments import alignment_array
 from keras_attention.data.batches.documents import evaluation_document_batches, training_document_batches
 from keras_attention.data.batches.pairs import evaluation_batches, training_batches
 from keras_attention.data.batches.points import point_batches, point_dataset
@@ -14,6 +15,7 @@ from keras_attention.data.builders.tsp import PyVRP, Tsp, TspConfig, shortest_to
 from keras_attention.data.files.document_folders import Documents, load_documents
 from keras_attention.data.files.idx_files import read_idx
 from keras_attention.data.files.point_files import read_points, write_points
+from keras_attention.data.files.word_alignments import read_gold_alignments, read_word_alignments, write_word_alignments
 from keras_attention.data.tokenizers.characters import CharacterTokenizer
 from keras_attention.data.tokenizers.documents import DocumentTokenizer
 from keras_attention.data.tokenizers.subwords import SubwordTokenizer
@@ -38,6 +40,7 @@ __all__ = [
     "Tsp",
     "TspConfig",
     "WordTokenizer",
+    "alignment_array",
     "ascending_orders",
     "convex_hulls",
     "delaunay_triangulations",
@@ -48,10 +51,13 @@ __all__ = [
     "load_parallel_text",
     "point_batches",
     "point_dataset",
+    "read_gold_alignments",
     "read_idx",
     "read_points",
+    "read_word_alignments",
     "shortest_tours",
     "training_batches",
     "training_document_batches",
     "write_points",
+    "write_word_alignments",
 ]

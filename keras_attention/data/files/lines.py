@@ -1,4 +1,4 @@
-"""Lines and bytes of files, for every reader: byte order marks, line ends, compression, and errors that name the line."""
+"""Lines and bytes of files, for every reader and writer: byte order marks, line ends, compression, errors with the line."""
 
 import codecs
 import contextlib
@@ -89,6 +89,11 @@ def decoded(content, place, encoding="utf-8"):
 def opened(path):
     """The file to read bytes from, decompressed if its name ends with `.gz`."""
     return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
+
+
+def compressed(file, is_gzip):
+    """The open file itself, or a file that compresses into it, always to the same bytes."""
+    return gzip.GzipFile("", "wb", 6, file, mtime=0) if is_gzip else contextlib.nullcontext(file)
 
 
 @contextlib.contextmanager

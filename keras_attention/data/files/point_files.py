@@ -6,8 +6,6 @@ points that count from 1. A hull or a tour ends with the position it starts with
 Letters in shapes: n points, F coordinates of a point, m indices.
 """
 
-import contextlib
-import gzip
 import pathlib
 
 import numpy as np
@@ -15,7 +13,7 @@ import numpy as np
 from keras_attention.checks.arguments import check_positive_integer
 from keras_attention.checks.messages import naming, shortened
 from keras_attention.checks.points import are_integers, check_digits, check_positions, finite_points
-from keras_attention.data.files.lines import read_lines
+from keras_attention.data.files.lines import compressed, read_lines
 from keras_attention.files import whole_file
 
 
@@ -73,11 +71,6 @@ def write_points(path, examples, closed=True):
         for number, example in enumerate(examples):
             with naming(f"Example {number}"):
                 file.write(line_of(example, closed).encode())
-
-
-def compressed(file, is_gzip):
-    """The open file itself, or a file that compresses into it, always to the same bytes."""
-    return gzip.GzipFile("", "wb", 6, file, mtime=0) if is_gzip else contextlib.nullcontext(file)
 
 
 def parse(fields, closed, width):
