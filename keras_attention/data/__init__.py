@@ -1,7 +1,8 @@
-"""Data on TensorFlow: tokenisers, batches of pairs and points, images, and data sets that register with TFDS on import."""
+"""Data on TensorFlow: tokenisers, batches, packed rows, images, and data sets that register with TFDS on import."""
 
 from keras_attention.data.batches.alignments import alignment_array
 from keras_attention.data.batches.documents import evaluation_document_batches, training_document_batches
+from keras_attention.data.batches.packing import pack
 from keras_attention.data.batches.pairs import evaluation_batches, training_batches
 from keras_attention.data.batches.points import point_batches, point_dataset
 from keras_attention.data.builders.convex_hull import ConvexHull, convex_hulls
@@ -49,6 +50,7 @@ __all__ = [
     "load_digits",
     "load_documents",
     "load_parallel_text",
+    "pack",
     "point_batches",
     "point_dataset",
     "read_gold_alignments",

@@ -1,1 +1,1 @@
-"""Batches for training and evaluation: pairs of texts, documents, points."""
+"""Batches for training and evaluation: pairs of texts, documents, points; packed rows of sequences."""
