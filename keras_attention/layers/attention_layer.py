@@ -11,6 +11,7 @@ from keras_attention.checks.shapes import check_attention_shapes, check_same_bat
 from keras_attention.layers.attention_inputs import as_bias, as_inputs, as_masks, as_positions, one_mask, zeroed_memory
 from keras_attention.layers.flow import (
     build_part,
+    build_scheme,
     check_built,
     check_flash_call,
     check_memory,
@@ -25,6 +26,7 @@ from keras_attention.ops.masks import (
     zero_masked,
 )
 from keras_attention.positions import combined
+from keras_attention.positions.position_scheme import config_of_scheme
 from keras_attention.saving.lookup import config_of
 
 
@@ -67,7 +69,7 @@ class AttentionLayer(keras.layers.Layer):
         build_part(self.score, query_shape, key_shape)
         build_part(self.alignment, self.scores_shape(query_shape, value_shape))
         for scheme in self.schemes:
-            build_part(scheme, (None, 1, *query_shape[-2:]))
+            build_scheme(scheme, (None, 1, *query_shape[-2:]))
         self.built = True
 
     # === What a subclass may change ===
@@ -292,5 +294,5 @@ class AttentionLayer(keras.layers.Layer):
             "alignment": config_of(self.alignment),
             "dropout": self.dropout,
             "seed": self.seed,
-            "position": None if self.position is None else config_of(self.position),
+            "position": config_of_scheme(self.position),
         }

@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_attention import positions
 from keras_attention.layers.multi_head_attention import MultiHeadAttention
 from keras_attention.saving.lookup import copy_of, from_config
 
@@ -37,6 +38,20 @@ def get_template(attention, **shorthands):
                 "have."
             )
     return template
+
+
+def get_position(position, template):
+    """The position scheme `position` of a self-attention, which may stand beside a template that has none; `None` stays.
+
+    Raises:
+        ValueError: If the template has one.
+    """
+    if None not in (position, template) and template.position is not None:
+        raise ValueError(
+            "`position` must be left out beside an `attention` that has one itself. Received "
+            f"position={position!r} and an attention with position={template.position!r}."
+        )
+    return positions.get(position)
 
 
 def copy_of_attention(template, index=0, **changes):

@@ -145,11 +145,17 @@ def check_stepwise(alignment):
     alignment.initial_state((1, 1))
 
 
+def build_scheme(scheme, query_shape):
+    """Builds a position scheme of an attention layer. If it is shared, the first one builds it."""
+    if not (scheme.shared and scheme.built):
+        build_part(scheme, query_shape)
+
+
 def build_part(part, *shapes):
-    """Builds the score or the alignment of an attention layer."""
+    """Builds the score, the alignment or the position scheme of an attention layer."""
     if part.built:
         raise ValueError(
-            f"A score or alignment belongs to one attention layer. Received {part.name!r}, which is built already: "
-            "Keras could not save what two layers share. Pass a new one to each layer."
+            f"A score, alignment or position scheme belongs to one attention layer. Received {part.name!r}, which is built "
+            "already: Keras could not save what two layers share. Pass a new one to each layer."
         )
     part.build(*shapes)

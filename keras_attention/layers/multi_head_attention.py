@@ -9,7 +9,7 @@ from keras_attention.layers.attention_inputs import as_masks
 from keras_attention.layers.attention_layer import AttentionLayer
 from keras_attention.layers.axes import FoldedAxes, check_last_axis, fold_shapes, folded_weights_shape
 from keras_attention.layers.caches import check_cache, check_counted, empty_slots, in_compute_dtype, read_cache
-from keras_attention.layers.flow import build_part, choose_kernel
+from keras_attention.layers.flow import build_part, build_scheme, choose_kernel
 from keras_attention.layers.grouped_heads import heads_per_group
 from keras_attention.layers.one_by_one import check_one_by_one
 from keras_attention.layers.projection import make_projection, project
@@ -181,7 +181,7 @@ class MultiHeadAttention(AttentionLayer):
         build_part(self.score, (*batch_shape, K, rows, H), (*batch_shape, K, S, H))
         build_part(self.alignment, (*batch_shape, N, T, S))
         for scheme in self.schemes:
-            build_part(scheme, (None, N, T, H))
+            build_scheme(scheme, (None, N, T, H))
         self.built = True
 
     @property

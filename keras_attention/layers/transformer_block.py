@@ -15,6 +15,7 @@ from keras_attention.layers.attention_template import (
     WITHIN_A_SEQUENCE,
     check_output_width,
     copy_of_attention,
+    get_position,
     get_template,
 )
 from keras_attention.layers.feed_forward import FeedForward
@@ -22,6 +23,7 @@ from keras_attention.layers.multi_head_attention import MultiHeadAttention
 from keras_attention.ops.dtypes import as_floats
 from keras_attention.ops.masks import check_padding_mask, zero_masked
 from keras_attention.ops.random import split_seed
+from keras_attention.positions.position_scheme import config_of_scheme
 from keras_attention.saving.dtype_policies import with_policies_of_parts
 from keras_attention.saving.initializers import fresh, get_initializer
 from keras_attention.saving.lookup import config_of, copy_of
@@ -45,6 +47,7 @@ class TransformerBlock(keras.layers.Layer):
         kernel_initializer="glorot_uniform",
         bias_initializer="zeros",
         attention=None,
+        position=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -58,6 +61,7 @@ class TransformerBlock(keras.layers.Layer):
         )
         if attention is not None:
             num_heads, score, alignment = self.attention.num_heads, self.attention.score, self.attention.alignment
+        self.position = get_position(position, self.attention)
         self.num_heads = check_positive_integer("num_heads", num_heads)
         self.intermediate_dim = check_positive_integer("intermediate_dim", intermediate_dim)
         self.dropout = check_rate("dropout", dropout)
@@ -112,7 +116,10 @@ class TransformerBlock(keras.layers.Layer):
         """The attention of this index, the self-attention first: a copy of the template, or made of the shorthands."""
         if self.attention is not None:
             own |= {} if seed is None else {"seed": seed}
-            own |= dict.fromkeys(WITHIN_A_SEQUENCE) if index else {}
+            if index:
+                own |= dict.fromkeys(WITHIN_A_SEQUENCE)
+            elif self.position is not None:
+                own["position"] = self.position
             return copy_of_attention(self.attention, index, **own)
         D, N = inputs_shape[-1], self.num_heads
         if D % N:
@@ -126,6 +133,7 @@ class TransformerBlock(keras.layers.Layer):
             dropout=self.dropout if self.attention_dropout is None else self.attention_dropout,
             score=copy_of(self.score) if index else self.score,
             alignment=copy_of(self.alignment) if index else self.alignment,
+            position=None if index else self.position,
             kernel_initializer=fresh(self.kernel_initializer),
             bias_initializer=fresh(self.bias_initializer),
             seed=seed,
@@ -169,6 +177,7 @@ class TransformerBlock(keras.layers.Layer):
             **with_policies_of_parts(super().get_config(), self),
             **(shorthands if self.attention is None else {}),
             "attention": None if self.attention is None else config_of(self.attention),
+            "position": config_of_scheme(self.position),
             "intermediate_dim": self.intermediate_dim,
             "dropout": self.dropout,
             "activation": keras.activations.serialize(self.activation),

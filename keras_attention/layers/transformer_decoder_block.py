@@ -32,6 +32,8 @@ class TransformerDecoderBlock(TransformerBlock):
         attention: An unbuilt `MultiHeadAttention`, of which both attentions are copies, with names, seeds and the dtype of
             the block's. It says all that `num_heads`, `attention_dropout`, `score` and `alignment` stand for, which are then
             left out, and has initializers of its own. Its `sliding_window` and `position` are for the self-attention alone.
+        position: A name of `positions.get`, or a `PositionScheme`: what acts by the positions of the target in the
+            self-attention. Beside `attention` only if that has none.
 
     Call arguments:
         target: Float tensor of shape `(B, T, D)`.

@@ -1,9 +1,12 @@
 """Transformer encoder block: self-attention and a feed-forward network, each with a residual connection."""
 
 import keras
+from keras import ops
 
+from keras_attention.checks.shapes import sizes_differ
 from keras_attention.layers.transformer_block import TransformerBlock, call_attention, check_sequences
 from keras_attention.ops.masks import as_mask, check_mask_types
+from keras_attention.ops.segments import mask_of_both
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -32,6 +35,8 @@ class TransformerEncoderBlock(TransformerBlock):
         attention: An unbuilt `MultiHeadAttention`, of which the block's attention is a copy, with a name, seed and dtype of
             the block's. It says all that `num_heads`, `attention_dropout`, `score` and `alignment` stand for, which are then
             left out, and has initializers of its own.
+        position: A name of `positions.get`, or a `PositionScheme`: what acts by the positions of queries and keys. Beside
+            `attention` only if that has none.
 
     Call arguments:
         inputs: Float tensor of shape `(B, T, D)`.
@@ -42,9 +47,16 @@ class TransformerEncoderBlock(TransformerBlock):
         return_attention_scores: Boolean. Also return the attention weights.
         training: Boolean, whether dropout is active.
         use_causal_mask: Boolean. A position attends to itself and earlier ones.
+        memory: Float tensor of shape `(B, M, D)`, what the same block read at the M positions before the inputs, as
+            `ops.next_memory` keeps it. The inputs attend to it, too; no gradient flows into it (Transformer-XL). The last
+            axis of `attention_mask` and of the weights then has M + T entries.
+        memory_mask: Boolean tensor `(B, M)`, as `mask`.
 
     Returns:
         `output` of shape `(B, T, D)`, or `(output, weights)` with the weights `(B, N, T, T)`. The mask is passed on.
+
+    Raises:
+        ValueError: If the memory does not fit the inputs, or arguments, shapes or masks do not fit together.
 
     Example:
         >>> block = TransformerEncoderBlock(num_heads=2, intermediate_dim=13)
@@ -54,6 +66,7 @@ class TransformerEncoderBlock(TransformerBlock):
     References:
         Vaswani et al., 2017, section 3.1, arXiv:1706.03762.
         Xiong et al., 2020 (pre-LN), arXiv:2002.04745.
+        Dai et al., 2019 (the memory), section 3.2, arXiv:1901.02860.
     """
 
     def build(self, inputs_shape):
@@ -69,18 +82,27 @@ class TransformerEncoderBlock(TransformerBlock):
         return_attention_scores=False,
         training=None,
         use_causal_mask=False,
+        memory=None,
+        memory_mask=None,
     ):
         check_sequences(inputs=inputs.shape)
+        check_segment_memory(inputs.shape, memory)
         # Keras fills in `mask` when the inputs are the only tensor, and `inputs_mask` when another is passed beside them.
         mask = as_mask(inputs_mask if mask is None else mask)
         inputs = self.zero_padding("mask", inputs, mask)
-        normalized = self.before("self_attention", inputs)
+        normalized = read = self.before("self_attention", inputs)
+        read_mask = mask
+        if memory is not None:
+            memory_mask = as_mask(memory_mask, "memory_mask")
+            memory = self.zero_padding("memory_mask", ops.stop_gradient(memory), memory_mask)
+            read = ops.concatenate([self.before("self_attention", memory), normalized], axis=1)  # (B, M + T, D)
+            read_mask = mask_of_both(memory, memory_mask, inputs, mask)
         context, weights, _ = call_attention(
             self.self_attention,
             normalized,
-            normalized,
+            read,
             query_mask=mask,
-            value_mask=mask,
+            value_mask=read_mask,
             attention_mask=attention_mask,
             return_attention_scores=return_attention_scores,
             training=training,
@@ -98,11 +120,30 @@ class TransformerEncoderBlock(TransformerBlock):
         return_attention_scores=False,
         training=None,
         use_causal_mask=False,
+        memory=None,
+        memory_mask=None,
     ):
         check_sequences(inputs=inputs.shape)
-        check_mask_types(mask=inputs_mask if mask is None else mask, attention_mask=attention_mask)
+        check_segment_memory(inputs.shape, memory)
+        mask = inputs_mask if mask is None else mask
+        check_mask_types(mask=mask, attention_mask=attention_mask, memory_mask=memory_mask)
         output = keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
         if not return_attention_scores:
             return output
         B, T, _ = inputs.shape
-        return output, keras.KerasTensor((B, self.num_heads, T, T), dtype=self.compute_dtype)
+        M = 0 if memory is None else memory.shape[1]
+        S = None if None in (M, T) else M + T
+        return output, keras.KerasTensor((B, self.num_heads, T, S), dtype=self.compute_dtype)
+
+
+def check_segment_memory(inputs_shape, memory):
+    """Raises unless a memory is `None` or has the batch and the width of the inputs `(B, T, D)`."""
+    if memory is None:
+        return
+    B, _, D = inputs_shape
+    if len(memory.shape) != 3 or sizes_differ(memory.shape[0], B) or sizes_differ(memory.shape[-1], D):
+        raise ValueError(
+            f"`memory` must have the batch and the width of the inputs, shape ({B}, M, {D}). Received memory of shape "
+            f"{tuple(memory.shape)} and inputs of shape {tuple(inputs_shape)}. Keep what the same block has read with "
+            "`keras_attention.ops.next_memory`."
+        )

@@ -14,7 +14,7 @@ from keras_attention.layers import (
     TransformerDecoderBlock,
     TransformerEncoderBlock,
 )
-from keras_attention.layers.attention_template import copy_of_attention, get_template
+from keras_attention.layers.attention_template import copy_of_attention, get_position, get_template
 from keras_attention.layers.flow import check_stepwise
 from keras_attention.layers.transformer_block import call_attention
 from keras_attention.models.sequence_model import SequenceModel
@@ -62,10 +62,13 @@ class Transformer(SequenceModel):
         name, trainable: As in `keras.Model`.
         attention: An unbuilt `MultiHeadAttention`, of which every attention of the model is a copy, with a name, seed and
             dtype of its own. It says all that `num_heads`, `attention_dropout`, `score` and `alignment` stand for, which
-            are then left out.
+            are then left out. Its `position` is for the self-attentions, as the argument of that name.
         position_encoding: What is added to the embeddings: "sinusoidal"; "learned", a `LearnedPositionEmbedding` of 1024
             positions; `None`; or an unbuilt layer, called as these are with `mask` and `positions`. With weights source and
             target have a copy each.
+        position: What acts by positions inside every self-attention: a name of `positions.get` such as "rotary", or an unbuilt
+            `PositionScheme`; `position_encoding=None` then leaves the embeddings alone. Each block has a copy, but a scheme
+            that is `shared`, such as "t5", is one object for the encoder and one, its `causal()`, for the decoder.
 
     Call arguments:
         inputs: `{"source": (B, S), "target": (B, T)}`, int32 ids padded with 0 in any place; the target starts with
@@ -111,6 +114,7 @@ class Transformer(SequenceModel):
         trainable=True,
         attention=None,
         position_encoding="sinusoidal",
+        position=None,
     ):
         dropout = check_rate("dropout", dropout)
         if attention_dropout is not None:
@@ -124,6 +128,7 @@ class Transformer(SequenceModel):
         )
         if attention is not None:
             num_heads, score, alignment = self.attention.num_heads, self.attention.score, self.attention.alignment
+        self.position = get_position(position, self.attention)
         score, alignment = scores.get(score), alignments.get(alignment, seed)
         check_stepwise(alignment)
         encoder_alignment = None if encoder_alignment is None else alignments.get(encoder_alignment, seed)
@@ -162,6 +167,7 @@ class Transformer(SequenceModel):
             **(shorthands if attention is None else {}),
             "attention": None if attention is None else config_of(self.attention),
             "position_encoding": None if position_encoding is None else config_of(self.position_encoding),
+            "position": None if position is None else config_of(self.position),
         }
 
         self._make_layers(target_vocabulary_size, score, encoder_alignment or alignment, alignment, dtype)
@@ -172,6 +178,7 @@ class Transformer(SequenceModel):
 
     def _make_layers(self, target_vocabulary_size, score, encoder_alignment, decoder_alignment, dtype):
         config, D = self.config, self.config["hidden_dim"]
+        encoder_position, decoder_position = self._positions_of_stacks()
         seeds = iter(split_seed(config["seed"], 2 * config["num_layers"] + 2))
         self.target_embedding = TokenEmbedding(target_vocabulary_size, D, dtype=dtype, name="target_embedding")
         self.source_embedding = self.target_embedding
@@ -189,16 +196,16 @@ class Transformer(SequenceModel):
             [
                 kind(
                     **options,
-                    **self._attention_options(score, alignment, 2 * index + (side == "decoder")),
+                    **self._attention_options(score, alignment, position, 2 * index + (side == "decoder")),
                     seed=next(seeds),
                     dtype=dtype,
                     name=f"{side}_block_{index}",
                 )
                 for index in range(config["num_layers"])
             ]
-            for side, kind, alignment in (
-                ("encoder", TransformerEncoderBlock, encoder_alignment),
-                ("decoder", TransformerDecoderBlock, decoder_alignment),
+            for side, kind, alignment, position in (
+                ("encoder", TransformerEncoderBlock, encoder_alignment, encoder_position),
+                ("decoder", TransformerDecoderBlock, decoder_alignment, decoder_position),
             )
         )
         self.encoder_norm = self.decoder_norm = self.logits_dense = None
@@ -223,13 +230,21 @@ class Transformer(SequenceModel):
         names = ("source_position_encoding", "target_position_encoding")
         return [copy_of(self.position_encoding, dtype=dtype, name=name) for name in names]
 
-    def _attention_options(self, score, alignment, index):
+    def _positions_of_stacks(self):
+        """What acts by positions in the encoder and in the decoder, `None` for nothing."""
+        position = self.position if self.attention is None else self.position or self.attention.position
+        return (None, None) if position is None else (copy_of(position), copy_of(position).causal())
+
+    def _attention_options(self, score, alignment, position, index):
         """Which attention a block gets: a copy of the template, or the shorthands."""
         alignment = copy_of(alignment, index)
+        if position is not None and not position.shared:
+            position = copy_of(position, index)
         if self.attention is not None:
-            return {"attention": copy_of_attention(self.attention, index, alignment=alignment)}
+            attention = copy_of_attention(self.attention, index, alignment=alignment, position=None)
+            return {"attention": attention, "position": position}
         shorthands = {name: self.config[name] for name in ("num_heads", "attention_dropout")}
-        return {**shorthands, "score": copy_of(score), "alignment": alignment}
+        return {**shorthands, "score": copy_of(score), "alignment": alignment, "position": position}
 
     # === Forward ===
 

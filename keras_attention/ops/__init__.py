@@ -10,6 +10,7 @@ from keras_attention.ops.masks import (
     zero_masked,
 )
 from keras_attention.ops.positions import sinusoids
+from keras_attention.ops.segments import next_memory
 from keras_attention.ops.softmax import LOWEST, at_least_float32, mask_scores, masked_log_softmax, masked_softmax
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "masked_log_softmax",
     "masked_softmax",
     "merge_masks",
+    "next_memory",
     "padding_mask",
     "sinusoids",
     "window_mask",

@@ -2,6 +2,8 @@
 
 import keras
 
+from keras_attention.saving.lookup import config_of, config_of_shared
+
 
 class PositionScheme(keras.layers.Layer):
     """Base class of the position schemes.
@@ -25,9 +27,12 @@ class PositionScheme(keras.layers.Layer):
         relative_context(weights, query_positions, key_positions): What the weights `(B, N, T, S)` read beside the values,
             `(B, N, T, E)`, or `None`. It is added to the context.
         mask(query_positions, key_positions): Boolean `(B or 1, T, S)`, True = may be attended, or `None`.
+        causal(): The scheme for queries that see no later keys, as in the decoder of a `Transformer`. By default itself.
 
     Attributes:
         adds_bias: Boolean, whether the scheme adds anything to scores or context. A kernel that cannot do so is refused.
+        shared: Boolean, whether one object may belong to several attentions with the same number of heads, and belongs to all
+            blocks of a stack in a `Transformer`. By default each attention needs an object of its own.
 
     Example:
         >>> @keras.saving.register_keras_serializable(package="my_package")
@@ -39,6 +44,7 @@ class PositionScheme(keras.layers.Layer):
     """
 
     adds_bias = True
+    shared = False
 
     def __init__(self, **kwargs):
         super().__init__(autocast=False, **kwargs)
@@ -67,3 +73,13 @@ class PositionScheme(keras.layers.Layer):
 
     def mask(self, query_positions, key_positions):
         return None
+
+    def causal(self):
+        return self
+
+
+def config_of_scheme(scheme):
+    """The config of a position scheme, which in a file says which attentions share it; `None` stays."""
+    if scheme is None:
+        return None
+    return config_of_shared(scheme) if scheme.shared else config_of(scheme)

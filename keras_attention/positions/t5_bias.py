@@ -6,6 +6,7 @@ from keras import ops
 
 from keras_attention.checks.arguments import check_boolean, check_integer
 from keras_attention.positions.position_scheme import PositionScheme
+from keras_attention.saving.lookup import copy_of
 
 
 def distance_buckets(distances, num_buckets=32, max_distance=128, bidirectional=True):
@@ -85,6 +86,9 @@ class T5Bias(PositionScheme):
         distances = key_positions[..., None, :] - query_positions[..., :, None]
         bias = ops.take(of_distances, ops.clip(distances, -M, M) + M, axis=1)  # (N, B or 1, T, S)
         return ops.moveaxis(bias, 0, -3)
+
+    def causal(self):
+        return copy_of(self, bidirectional=False)
 
     def get_config(self):
         return {

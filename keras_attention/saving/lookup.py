@@ -65,6 +65,16 @@ def config_of(layer):
     return {name: value for name, value in config.items() if name != "build_config"}
 
 
+def config_of_shared(layer):
+    """As `config_of`, for a layer that others may share: while Keras writes a file, it has a number, the same for all of them.
+
+    Keras numbers what it has seen before. Reading the file, it makes one object of all configs with the same number.
+    """
+    _, seen_before = keras.saving.serialize_keras_object(layer), keras.saving.serialize_keras_object(layer)
+    number = {name: seen_before[name] for name in ("shared_object_id",) if name in seen_before}
+    return {**config_of(layer), **number}
+
+
 def without(config, *names):
     """The config without these entries, which Keras adds to that of any part.
 

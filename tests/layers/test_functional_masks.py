@@ -50,7 +50,7 @@ def test_a_score_belongs_to_one_layer():
     score = AdditiveScore(3)
     SoftAttention(score)(QUERY, VALUE)
     for layer in (SoftAttention(score), MultiHeadAttention(2, 4, score=score)):
-        with pytest.raises(ValueError, match="A score or alignment belongs to one attention layer"):
+        with pytest.raises(ValueError, match="A score, alignment or position scheme belongs to one attention layer"):
             layer(QUERY, VALUE)
 
 

@@ -324,5 +324,5 @@ def test_a_dot_product_needs_one_width(query, value):
 def test_two_pointers_do_not_share_a_score(query, value):
     score = AdditiveScore()
     Pointer(score)(query, value)
-    with pytest.raises(ValueError, match="A score or alignment belongs to one attention layer"):
+    with pytest.raises(ValueError, match="A score, alignment or position scheme belongs to one attention layer"):
         Pointer(score)(query, value)
