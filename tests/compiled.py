@@ -28,3 +28,12 @@ def compiled(function, layer, **options):
         return outputs
 
     return call
+
+
+def jitted(function):
+    """The same of a function of tensors alone, which needs no layer."""
+    if keras.backend.backend() != "jax":
+        return function
+    import jax
+
+    return jax.jit(function)

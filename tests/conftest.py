@@ -1,6 +1,8 @@
 """Every test starts from the same random numbers."""
 
 import collections
+import contextlib
+import functools
 import gc
 import os
 import tempfile
@@ -18,6 +20,11 @@ if os.environ.get("KERAS_BACKEND") == "jax":
         os.environ["JAX_COMPILATION_CACHE_DIR"] = compiled.name
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+    # JAX makes a context of MLIR for each compilation, a quarter of its time: one serves them all.
+    with contextlib.suppress(ImportError, AttributeError):
+        from jax._src.interpreters import mlir
+
+        mlir.make_ir_context = functools.cache(mlir.make_ir_context)
 
 # isort: split
 import keras

@@ -1,8 +1,10 @@
+import functools
 import math
 
 import keras
 import numpy as np
 import pytest
+from compiled import compiled, jitted
 from keras import ops
 from reference import monotonic
 from reference.arrays import normal, to_numpy
@@ -39,6 +41,14 @@ def made(**options):
     return alignment
 
 
+shared = functools.cache(made)  # so that JAX compiles it once
+
+
+def run(method, *tensors, alignment=None, **options):
+    return to_numpy(compiled(getattr(Monotonic, method), alignment or shared(), **options)(*tensors))
+
+
+@jitted
 def expectation(probabilities):
     return expected_alignment(ops.array(probabilities), None, first_start(ops.array(probabilities)))[0]
 
@@ -60,14 +70,14 @@ def test_marginals_are_the_mean_of_all_walks(mask):
     probabilities = walk_probabilities(scores, mask)
     np.testing.assert_allclose(probabilities.sum(), 1.0, atol=FLOAT32)
     expected = np.einsum("w,wts->ts", probabilities, SELECTIONS)
-    np.testing.assert_allclose(made().marginals(scores, mask), expected, atol=FLOAT32)
+    np.testing.assert_allclose(run("marginals", scores, mask), expected, atol=FLOAT32)
 
 
 @EACH_MASK
 def test_log_probabilities_of_all_walks(mask):
     scores = normal(T, S)
     probabilities = walk_probabilities(scores, mask)
-    found = to_numpy(made().log_prob(SELECTIONS, scores, mask))
+    found = run("log_prob", SELECTIONS, scores, mask)
     possible = probabilities > 0
     np.testing.assert_allclose(found[possible], np.log(probabilities[possible]), atol=FLOAT32)
     np.testing.assert_allclose(found[~possible], LOWEST, rtol=FLOAT32)
@@ -78,19 +88,19 @@ def test_entropy_is_that_of_all_walks(mask):
     scores = normal(T, S)
     probabilities = walk_probabilities(scores, mask)
     expected = -sum(probability * math.log(probability) for probability in probabilities if probability > 0)
-    np.testing.assert_allclose(made().entropy(scores, mask), expected, atol=FLOAT32)
+    np.testing.assert_allclose(run("entropy", scores, mask), expected, atol=FLOAT32)
 
 
 def test_two_stops_of_one_query_are_impossible():
-    selection = np.zeros((T, S), "float32")
-    selection[0, :2] = 1.0
-    assert to_numpy(made().log_prob(selection, normal(T, S))) == np.float32(LOWEST)
+    selections = np.zeros_like(SELECTIONS)
+    selections[:, 0, :2] = 1.0
+    assert (run("log_prob", selections, normal(T, S), MASKS["none"]) == np.float32(LOWEST)).all()
 
 
 def test_the_gradient_of_the_log_probability_equals_finite_differences():
     scores, walk = normal(T, S), (1, 1, 4)
     selection = monotonic.selection(walk, S)
-    found = gradient(lambda scores: made().log_prob(selection, scores), scores)
+    found = gradient(lambda scores: shared().log_prob(selection, scores), scores)
     expected, everything = np.zeros((T, S)), MASKS["none"]
     for index in np.ndindex(T, S):
         step = 1e-6 * (np.arange(T * S).reshape(T, S) == np.ravel_multi_index(index, (T, S)))
@@ -121,10 +131,14 @@ def test_the_expectation_is_exact_at_a_hundred_positions(kind, rng):
     np.testing.assert_allclose(expectation(probabilities), expected, atol=FLOAT32, rtol=FLOAT32)
 
 
+def weighted_expectation(probabilities, factors):
+    return ops.sum(expectation(probabilities) * factors)
+
+
 @pytest.mark.parametrize("probabilities", [[0.0, 1.0, 0.0, 1.0, 0.0], [1.0] * S, [0.0] * S, [0.5, 0.1, 0.9, 0.3, 0.7]])
 def test_the_gradient_of_the_expectation_is_exact_also_at_zero_and_one(probabilities):
     probabilities, factors = np.array([probabilities] * T, "float32"), normal(T, S)
-    found = gradient(lambda probabilities: ops.sum(expectation(probabilities) * ops.array(factors)), probabilities)
+    found = gradient(weighted_expectation, probabilities, factors)
     expected = np.zeros((T, S))
     for index in np.ndindex(T, S):
         ends = [probabilities.astype("float64") for _ in range(2)]
@@ -136,9 +150,10 @@ def test_the_gradient_of_the_expectation_is_exact_also_at_zero_and_one(probabili
 
 def test_any_axes_may_stand_left_of_the_queries_and_a_mask_broadcasts(rng):
     scores, mask = normal(B, N, T, S), rng.random((B, 1, 1, S)) < 0.6
-    together = made().marginals(scores, mask)
+    together = run("marginals", scores, mask)
     for b, n in ((0, 0), (1, 5)):
-        np.testing.assert_allclose(together[b, n], made().marginals(scores[b, n], mask[b, 0]), atol=FLOAT32)
+        mask_of_one = np.broadcast_to(mask[b, 0], (T, S))
+        np.testing.assert_allclose(together[b, n], run("marginals", scores[b, n], mask_of_one), atol=FLOAT32)
 
 
 # === Inference ===
@@ -148,20 +163,20 @@ def test_inference_is_the_first_position_that_is_likely_from_where_the_last_quer
     for seed in range(3):
         scores = normal(7, 11, seed=seed)
         expected = monotonic.hard(scores + OFFSET >= 0)
-        np.testing.assert_allclose(made()(scores), expected, atol=EXACT)
+        np.testing.assert_allclose(run("__call__", scores), expected, atol=EXACT)
 
 
 def test_a_query_that_stops_nowhere_attends_to_nothing_nor_do_those_after_it():
     scores = np.array([[1.0, 0, 0, 0, 0], [0.0] * S, [1.0] * S], "float32")
-    assert to_numpy(made()(scores)).tolist() == [[1.0, 0, 0, 0, 0], [0.0] * S, [0.0] * S]
+    assert run("__call__", scores, MASKS["none"]).tolist() == [[1.0, 0, 0, 0, 0], [0.0] * S, [0.0] * S]
 
 
 def test_a_masked_position_is_passed_over_and_a_masked_query_is_skipped():
     scores = np.ones((T, S), "float32")
-    assert to_numpy(made()(scores, mask=MASKS["first_position"])).tolist() == [[0.0, 1.0, 0, 0, 0]] * T
+    assert run("__call__", scores, MASKS["first_position"]).tolist() == [[0.0, 1.0, 0, 0, 0]] * T
     scores[2, 0] = -1.0
     expected = [[1.0, 0, 0, 0, 0], [0.0] * S, [0.0, 1.0, 0, 0, 0]]
-    assert to_numpy(made()(scores, mask=MASKS["query_between"])).tolist() == expected
+    assert run("__call__", scores, MASKS["query_between"]).tolist() == expected
 
 
 # === Step by step ===
@@ -175,47 +190,47 @@ MASKS_OF_STEPS = {  # of seven queries at eleven positions
 }
 
 
-def in_steps(alignment, scores, mask, lengths, training):
-    state, weights, begin = alignment.initial_state((*scores.shape[:-2], scores.shape[-1])), [], 0
+def in_steps(scores, mask, lengths, training):
+    alignment, weights, begin = shared(noise=0.0), [], 0
+    state = alignment.initial_state((*scores.shape[:-2], scores.shape[-1]))
     for length in lengths:
         rows = slice(begin, begin + length)
-        row, state = alignment.step(scores[..., rows, :], mask[rows], state, training=training)
+        step = compiled(Monotonic.step, alignment, training=training)
+        row, state = step(scores[..., rows, :], mask[..., rows, :], state)
         weights.append(to_numpy(row))
         begin += length
     return np.concatenate(weights, axis=-2)
 
 
 @pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("lengths", [[1] * 7, [2, 0, 3, 1, 1], [7]])
-@pytest.mark.parametrize("mask", MASKS_OF_STEPS.values(), ids=MASKS_OF_STEPS)
-def test_steps_give_the_weights_of_one_call(mask, lengths, training):
-    scores, alignment = 2.0 * normal(B, 3, 7, 11), made(noise=0.0)
-    expected = to_numpy(alignment(scores, mask=mask, training=training))
-    assert expected.any()
-    found = in_steps(alignment, ops.array(scores), mask, lengths, training)
+@pytest.mark.parametrize("lengths", [[1] * 7, [2, 0, 5]])
+def test_steps_give_the_weights_of_one_call(lengths, training):
+    masks = np.stack(list(MASKS_OF_STEPS.values()))[:, None]
+    scores = 2.0 * normal(len(masks), 3, 7, 11)
+    expected = run("__call__", scores, masks, alignment=shared(noise=0.0), training=training)
+    assert expected.any(axis=(1, 2, 3)).all()
+    found = in_steps(scores, masks, lengths, training)
     np.testing.assert_allclose(found, expected, atol=FLOAT32 if training else EXACT)
 
 
 @pytest.mark.parametrize("training", [False, True])
 def test_after_a_diverged_step_the_rows_of_its_example_are_nan(training):
-    scores, mask = normal(B, 7, 11), MASKS_OF_STEPS["queries_without_choice"]
-    scores[1, 2, 5] = np.nan
-    alignment = made(noise=0.0)
-    expected = to_numpy(alignment(scores, mask=mask, training=training))
-    assert np.isnan(expected[1, 2:]).any() and np.isfinite(expected[0]).all()
-    found = in_steps(alignment, ops.array(scores), mask, [1] * 7, training)
-    np.testing.assert_allclose(found, expected, atol=FLOAT32)
+    masks = np.broadcast_to(MASKS_OF_STEPS["queries_without_choice"], (len(MASKS_OF_STEPS), 1, 7, 11))
+    scores = normal(len(masks), 3, 7, 11)
+    scores[1, :, 2, 5] = np.nan
+    expected = run("__call__", scores, masks, alignment=shared(noise=0.0), training=training)
+    assert np.isnan(expected[1, :, 2:]).any() and np.isfinite(expected[[0, 2, 3, 4]]).all()
+    np.testing.assert_allclose(in_steps(scores, masks, [1] * 7, training), expected, atol=FLOAT32)
 
 
 def test_after_a_query_that_stopped_nowhere_no_step_attends():
-    alignment, state = made(), {"weights": ops.zeros((B, S))}
-    weights, state = alignment.step(ops.ones((B, 1, S)), None, state)
-    assert not to_numpy(weights).any() and not to_numpy(state["weights"]).any()
+    weights, state = run("step", np.ones((B, 1, S), "float32"), None, {"weights": np.zeros((B, S), "float32")})
+    assert not weights.any() and not state["weights"].any()
 
 
 def test_the_state_is_in_float32_also_of_half_precision():
     scores, state = ops.ones((B, 1, S), "float16"), made().initial_state((B, S), "float16")
-    weights, following = made().step(scores, None, state)
+    weights, following = compiled(Monotonic.step, shared())(scores, None, state)
     for tensor, dtype in ((state["weights"], "float32"), (following["weights"], "float32"), (weights, "float16")):
         assert keras.backend.standardize_dtype(tensor.dtype) == dtype
 
@@ -224,13 +239,15 @@ def test_the_state_is_in_float32_also_of_half_precision():
 
 
 def test_training_without_noise_gives_the_marginals():
-    scores, alignment = normal(T, S), made(noise=0.0)
-    np.testing.assert_allclose(alignment(scores, training=True), alignment.marginals(scores), atol=FLOAT32)
+    scores, mask = normal(T, S), MASKS["none"]
+    weights = run("__call__", scores, mask, alignment=shared(noise=0.0), training=True)
+    np.testing.assert_allclose(weights, run("marginals", scores, mask), atol=FLOAT32)
 
 
 def test_the_noise_is_normal_with_the_given_deviation():
     count = 20_000
-    weights = to_numpy(made(noise=0.7, seed=3)(np.full((count, 1, 1), 0.2, "float32"), training=True))
+    scores = np.full((count, 1, 1), 0.2, "float32")
+    weights = run("__call__", scores, alignment=made(noise=0.7, seed=3), training=True)
     noise = np.log(weights / (1 - weights)) - (0.2 + OFFSET)
     np.testing.assert_allclose(noise.mean(), 0.0, atol=5 * 0.7 / math.sqrt(count))
     np.testing.assert_allclose(noise.std(), 0.7, atol=5 * 0.7 / math.sqrt(2 * count))
@@ -240,61 +257,80 @@ def test_the_noise_is_normal_with_the_given_deviation():
 def test_a_seed_gives_the_same_noise_and_every_call_another():
     scores = normal(T, S)
     first, second = (made(seed=3) for _ in range(2))
-    results = [to_numpy(alignment(scores, training=True)) for alignment in (first, second, first)]
+    results = [run("__call__", scores, alignment=alignment, training=True) for alignment in (first, second, first)]
     np.testing.assert_allclose(results[0], results[1], atol=EXACT)
     assert np.abs(results[0] - results[2]).max() > FLOAT32
 
 
 def test_frequencies_of_samples_approach_the_marginals():
-    count, mask = 5_000, MASKS["query_between"]
-    sample = to_numpy(made().sample(np.broadcast_to(normal(T, S), (count, T, S)), mask, seed=11))
+    count, scores, mask = 5_000, normal(T, S), MASKS["query_between"]
+    sample = run("sample", np.broadcast_to(scores, (count, T, S)), mask, seed=11)
     assert set(np.unique(sample)) == {0.0, 1.0}
-    assert (to_numpy(made().log_prob(sample[:100], normal(T, S), mask)) > -100).all()
-    marginals = to_numpy(made().marginals(normal(T, S), mask))
+    assert (run("log_prob", sample[: len(SELECTIONS)], scores, mask) > -100).all()
+    marginals = run("marginals", scores, mask)
     deviations = np.sqrt(marginals * (1 - marginals) / count)
     assert (np.abs(sample.mean(axis=0) - marginals) <= 5 * deviations + FLOAT32).all()
 
 
 def test_no_gradient_flows_through_the_mode_or_a_sample():
-    for choose in (made().mode, lambda scores: made().sample(scores, seed=3)):
+    for choose in (shared().mode, lambda scores: shared().sample(scores, seed=3)):
         assert not gradient(lambda scores, choose=choose: ops.sum(choose(scores)[..., 0]), normal(T, S)).any()
 
 
 # === Numbers ===
 
 
-@pytest.mark.parametrize("content", [np.nan, np.inf, -np.inf, 1e30])
-def test_content_of_masked_positions_has_no_influence(content):
-    mask, alignment, factors = MASKS["each_query_its_own"], made(), normal(T, S, seed=1)
-    scores = normal(T, S)
+def all_results(alignment, scores, mask, selection):
+    """Marginals, entropy and log-probability, the first with factors that tell the positions apart."""
+    factors = normal(*scores.shape[-2:], seed=1)
+    marginals, entropy = alignment.marginals(scores, mask), alignment.entropy(scores, mask)
+    return marginals, entropy, alignment.log_prob(selection, scores, mask), ops.sum(marginals * factors)
+
+
+def sum_of_results(scores, mask, selection, which):
+    return ops.sum(
+        ops.stack([ops.sum(result) for result in all_results(shared(), scores, mask, selection)[1:]]) * which
+    )
+
+
+CONTENTS = [np.nan, np.inf, -np.inf, 1e30]
+
+
+def test_content_of_masked_positions_has_no_influence():
+    shape, mask, selection = (len(CONTENTS), T, S), MASKS["each_query_its_own"], monotonic.selection((0, 2, 4), S)
+    scores, content = np.broadcast_to(normal(T, S), shape), np.array(CONTENTS)[:, None, None]
     filled = np.where(mask, scores, content).astype("float32")
-    for function in (
-        lambda scores: ops.sum(alignment.marginals(scores, mask) * ops.array(factors)),
-        lambda scores: alignment.entropy(scores, mask),
-        lambda scores: alignment.log_prob(monotonic.selection((0, 2, 4), S), scores, mask),
-    ):
-        np.testing.assert_allclose(function(ops.array(filled)), function(ops.array(scores)), atol=FLOAT32)
-        found = gradient(function, filled)
-        np.testing.assert_allclose(found, gradient(function, scores), atol=FLOAT32)
-        assert not np.where(mask, 0.0, found).any()
+    results = compiled(all_results, shared())
+    for found, expected in zip(results(filled, mask, selection), results(scores, mask, selection), strict=True):
+        np.testing.assert_allclose(found, expected, atol=FLOAT32)
+    for which in np.eye(3, dtype="float32"):
+        found = gradient(sum_of_results, filled, mask, selection, which)
+        np.testing.assert_allclose(found, gradient(sum_of_results, scores, mask, selection, which), atol=FLOAT32)
+        assert found.any(axis=(1, 2)).all() and not np.where(mask, 0.0, found).any()
 
 
 def test_huge_scores_are_certain_and_have_finite_gradients():
-    scores = np.array([[-1e30, 1e30, -1e30], [-1e30, -1e30, 1e30], [1e30, -1e30, 3e38]], "float32")
-    alignment, walk = made(), np.array([[0.0, 1, 0], [0, 0, 1], [0, 0, 1]], "float32")
-    np.testing.assert_allclose(alignment.marginals(scores), walk, atol=EXACT)
-    for function in (lambda scores: alignment.log_prob(walk, scores), alignment.entropy):
-        np.testing.assert_allclose(function(ops.array(scores)), 0.0, atol=FLOAT32)
-        assert np.isfinite(gradient(function, scores)).all()
-    assert np.isfinite(gradient(lambda scores: ops.sum(alignment.marginals(scores)[..., 1]), scores)).all()
+    scores, walk = np.full((len(CONTENTS), T, S), -1e30, "float32"), monotonic.selection((1, 2, 2), S)
+    scores[:, 0, 1] = scores[:, 1, 2] = scores[:, 2, 0] = 1e30
+    scores[:, 2, 2] = 3e38
+    marginals, entropy, log_prob, _ = compiled(all_results, shared())(scores, MASKS["none"], walk)
+    np.testing.assert_allclose(marginals, np.broadcast_to(walk, scores.shape), atol=EXACT)
+    np.testing.assert_allclose(entropy, 0.0, atol=FLOAT32)
+    np.testing.assert_allclose(log_prob, 0.0, atol=FLOAT32)
+    for which in np.eye(3, dtype="float32"):
+        assert np.isfinite(gradient(sum_of_results, scores, MASKS["none"], walk, which)).all()
+
+
+def all_of_empty(alignment, scores):
+    weights = alignment(scores), alignment(scores, training=True), alignment.sample(scores, seed=1)
+    return weights, (alignment.entropy(scores), alignment.log_prob(scores, scores))
 
 
 @pytest.mark.parametrize("shape", [(B, T, 0), (0, T, S), (B, 0, S)])
 def test_empty_scores_give_empty_results(shape):
-    alignment, scores = made(), ops.zeros(shape)
-    for weights in (alignment(scores), alignment(scores, training=True), alignment.sample(scores, seed=1)):
-        assert weights.shape == shape
-    for result in (alignment.entropy(scores), alignment.log_prob(scores, scores)):
+    weights, results = compiled(all_of_empty, shared())(np.zeros(shape, "float32"))
+    assert [each.shape for each in weights] == [shape] * 3
+    for result in results:
         assert result.shape == shape[:1]
         if 0 in shape[1:]:
             assert not to_numpy(result).any()
@@ -302,11 +338,11 @@ def test_empty_scores_give_empty_results(shape):
 
 @pytest.mark.parametrize("training", [False, True])
 def test_weights_of_half_precision_scores_are_computed_in_float32(training):
-    scores = ops.cast(normal(T, S), "float16")
-    weights = made(noise=0.0, dtype="mixed_float16")(scores, training=training)
-    expected = made(noise=0.0)(ops.cast(scores, "float32"), training=training)
+    scores = ops.convert_to_tensor(normal(T, S).astype("float16"))
+    weights = compiled(Monotonic.__call__, shared(noise=0.0, dtype="mixed_float16"), training=training)(scores)
+    expected = run("__call__", to_numpy(scores).astype("float32"), alignment=shared(noise=0.0), training=training)
     assert keras.backend.standardize_dtype(weights.dtype) == "float16"
-    np.testing.assert_allclose(ops.cast(weights, "float32"), expected, atol=1e-3)
+    np.testing.assert_allclose(to_numpy(weights).astype("float32"), expected, atol=1e-3)
 
 
 # === In a layer ===
@@ -316,12 +352,13 @@ def test_weights_of_half_precision_scores_are_computed_in_float32(training):
 def test_attention_layers_take_it_by_name(kind):
     layer = SoftAttention(alignment="monotonic") if kind == "soft" else MultiHeadAttention(2, 3, alignment="monotonic")
     query, value = 3.0 * normal(B, T, 7), 3.0 * normal(B, S, 7, seed=1)
-    layer(query, value)
+    layer.build(query.shape, value.shape)
     layer.alignment.offset.assign(0.0)
-    _, weights = to_numpy(layer(query, value, return_attention_scores=True))
+    call = type(layer).__call__
+    _, weights = to_numpy(compiled(call, layer, return_attention_scores=True)(query, value))
     assert set(np.unique(weights)) == {0.0, 1.0}
     assert (weights.sum(axis=-1) <= 1.0).all()
-    _, weights = to_numpy(layer(query, value, return_attention_scores=True, training=True))
+    _, weights = to_numpy(compiled(call, layer, return_attention_scores=True, training=True)(query, value))
     assert ((weights > 0.0) & (weights < 1.0)).any()
     assert (weights.sum(axis=-1) <= 1.0 + FLOAT32).all()
 
@@ -343,21 +380,25 @@ def test_a_noise_that_is_no_deviation_is_refused(noise):
         Monotonic(noise=noise)
 
 
-@pytest.mark.parametrize("lengths", [[1] * 7, [2, 4, 1]])
-def test_heads_with_a_cache_walk_as_without_one(lengths):
+def call_with_cache(attention, inputs, mask, cache, index):
+    return attention(inputs, inputs, value_mask=mask, use_causal_mask=True, cache=cache, cache_index=index)
+
+
+def test_heads_with_a_cache_walk_as_without_one():
     attention = MultiHeadAttention(num_heads=3, key_dim=5, alignment=Monotonic(initial_offset=0.5))
-    inputs = ops.convert_to_tensor(3.0 * normal(B, 7, 11))
-    padding = np.arange(7) >= [[0], [2]]
-    expected = to_numpy(attention(inputs, inputs, value_mask=padding, use_causal_mask=True))
-    cache, begin, outputs = attention.empty_cache(B, 11), 0, []
+    inputs, padding = 3.0 * normal(B, 7, 11), np.arange(7) >= [[0], [2]]
+    attention.build(inputs.shape, inputs.shape)
+    call = compiled(lambda layer, inputs, mask: layer(inputs, inputs, value_mask=mask, use_causal_mask=True), attention)
+    expected = to_numpy(call(inputs, padding))
     filled = np.pad(padding, [(0, 0), (0, 4)])
-    for length in lengths:
-        part = inputs[:, begin : begin + length]
-        options = {"value_mask": filled, "use_causal_mask": True, "cache": cache, "cache_index": begin}
-        output, cache = attention(part, part, **options)
-        outputs.append(to_numpy(output))
-        begin += length
-    np.testing.assert_allclose(np.concatenate(outputs, axis=1), expected, atol=FLOAT32)
+    for lengths in ([1] * 7, [2, 4, 1]):
+        cache, begin, outputs = attention.empty_cache(B, 11), 0, []
+        for length in lengths:
+            part = inputs[:, begin : begin + length]
+            output, cache = compiled(call_with_cache, attention)(part, filled, cache, begin)
+            outputs.append(to_numpy(output))
+            begin += length
+        np.testing.assert_allclose(np.concatenate(outputs, axis=1), expected, atol=FLOAT32)
 
 
 @pytest.mark.skipif(keras.backend.backend() == "jax", reason="the same steps, each of which JAX compiles for long")
@@ -387,11 +428,12 @@ def test_scores_in_double_precision_have_noise():
 @pytest.mark.parametrize("kind", [SoftAttention, lambda **options: MultiHeadAttention(2, 5, **options)])
 @pytest.mark.parametrize("name", ["monotonic", "sampled"])
 def test_a_named_alignment_draws_by_the_seed_of_its_layer(kind, name):
-    inputs = ops.convert_to_tensor(normal(2, 3, 7))
-    results = []
+    inputs, results = normal(2, 3, 7), []
     for seed in (1, 1, 2):
         keras.utils.set_random_seed(5)
         layer = kind(alignment=name, seed=seed)
-        results.append(to_numpy(layer(ops.zeros_like(inputs), inputs, training=True)))  # all positions alike
+        layer.build(inputs.shape, inputs.shape)
+        output = compiled(type(layer).__call__, layer, training=True)(np.zeros_like(inputs), inputs)
+        results.append(to_numpy(output))  # all positions alike
     np.testing.assert_array_equal(results[0], results[1])
     assert (results[0] != results[2]).any()

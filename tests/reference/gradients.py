@@ -1,11 +1,13 @@
 """Gradients of a scalar function on every backend; Keras has no function of its own for them."""
 
+import functools
+
 import keras
 import numpy as np
 
 
-def gradient(function, array):
-    """Gradient of `function(tensor) -> scalar` at `array`, as a NumPy array."""
+def gradient(function, array, *others):
+    """Gradient of `function(tensor, *others) -> scalar` at `array`, as a NumPy array."""
     backend = keras.backend.backend()
     tensor = keras.ops.convert_to_tensor(array)
     if backend == "tensorflow":
@@ -13,16 +15,22 @@ def gradient(function, array):
 
         with tf.GradientTape() as tape:
             tape.watch(tensor)
-            result = function(tensor)
+            result = function(tensor, *others)
         return np.asarray(tape.gradient(result, tensor, unconnected_gradients="zero"))
     if backend == "jax":
-        import jax
-
-        def pure(tensor):
-            with keras.StatelessScope():  # random numbers drawn inside leave no trace
-                return function(tensor)
-
-        return np.asarray(jax.jit(jax.grad(pure))(tensor))  # compiled once, not op by op
+        return np.asarray(compiled_gradient(function)(tensor, *others))
     tensor = tensor.detach().requires_grad_(True)
-    function(tensor).backward()
+    function(tensor, *others).backward()
     return tensor.grad.detach().cpu().numpy()
+
+
+@functools.lru_cache(maxsize=32)
+def compiled_gradient(function):
+    """On JAX: compiled once for each shape, not op by op. What `function` closes over must stay as it is."""
+    import jax
+
+    def pure(*tensors):
+        with keras.StatelessScope():  # random numbers drawn inside leave no trace
+            return function(*tensors)
+
+    return jax.jit(jax.grad(pure))
