@@ -4,6 +4,7 @@ import functools
 
 from keras_attention.alignments.adaptive_entmax import AdaptiveEntmax
 from keras_attention.alignments.alignment import Alignment
+from keras_attention.alignments.attention_sink import AttentionSink
 from keras_attention.alignments.bernoulli import Bernoulli
 from keras_attention.alignments.categorical import Categorical
 from keras_attention.alignments.dependency_tree import DependencyTree
@@ -28,6 +29,7 @@ __all__ = [
     "AdaptiveEntmax",
     "Alignment",
     "Argmax",
+    "AttentionSink",
     "Bernoulli",
     "Categorical",
     "DependencyTree",

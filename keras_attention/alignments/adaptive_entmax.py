@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_attention.alignments.entmax import bisected_threshold
+from keras_attention.alignments.heads import shape_by_head
 from keras_attention.alignments.sparse_alignment import SparseAlignment
 from keras_attention.alignments.sparse_weights import sparse_weights, sum_to_one
 from keras_attention.checks.arguments import check_number, check_positive_integer
@@ -79,14 +80,9 @@ class AdaptiveEntmax(SparseAlignment):
         self.num_heads = None if num_heads is None else check_positive_integer("num_heads", num_heads)
 
     def build(self, scores_shape):
-        if self.num_heads is not None and (len(scores_shape) < 3 or scores_shape[-3] != self.num_heads):
-            raise ValueError(
-                f"An AdaptiveEntmax with num_heads={self.num_heads} takes scores of shape (..., {self.num_heads}, T, S). "
-                f"Received shape {tuple(scores_shape)}. Pass the number of heads, or leave `num_heads` out."
-            )
         share = (self.initial_alpha - LEAST) / (2.0 - LEAST)
         self.logit = self.add_weight(
-            shape=() if self.num_heads is None else (self.num_heads, 1, 1),
+            shape=shape_by_head(self, scores_shape),
             initializer=keras.initializers.Constant(math.log(share / (1.0 - share))),
             name="logit",
         )

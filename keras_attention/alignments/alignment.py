@@ -60,6 +60,8 @@ class Alignment(keras.layers.Layer):
 
     # Whether the weights are the softmax of the scores, so that a kernel for softmax may compute them.
     is_softmax = False
+    # Whether each query attends to exactly one position, whatever the others do, so that another may stand beside them all.
+    is_categorical = False
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)

@@ -89,6 +89,7 @@ class Categorical(Alignment):
     """
 
     is_softmax = True
+    is_categorical = True
 
     def marginals(self, scores, mask=None):
         return masked_softmax(scores, mask)

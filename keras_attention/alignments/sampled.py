@@ -7,6 +7,7 @@ from keras_attention.alignments import estimators
 from keras_attention.alignments.alignment import Alignment
 from keras_attention.alignments.estimators.estimator import check_offers
 from keras_attention.checks.arguments import check_seed
+from keras_attention.checks.classes import check_unbuilt
 from keras_attention.saving.lookup import config_of
 
 
@@ -61,7 +62,12 @@ class Sampled(Alignment):
         self.seed = check_seed(seed)
         self.seed_generator = keras.random.SeedGenerator(self.seed)
 
+    @property
+    def is_categorical(self):
+        return self.alignment.is_categorical
+
     def build(self, scores_shape):
+        check_unbuilt(self.alignment)
         self.alignment.build(scores_shape)
         self.built = True
 

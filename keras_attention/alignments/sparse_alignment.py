@@ -21,6 +21,8 @@ def sample_by_weights(weights, seed=None):
 class SparseAlignment(Alignment):
     """What `Sparsemax` and `Entmax` share: all but the marginals, which a subclass writes."""
 
+    is_categorical = True
+
     def mode(self, scores, mask=None):
         """The first maximum, one-hot `(..., T, S)`."""
         return ops.stop_gradient(one_hot_of_maximum(scores, mask))

@@ -1,4 +1,4 @@
-"""Which class of a hierarchy a method comes from."""
+"""Checks of classes and layers: where a method comes from, and whom a part belongs to."""
 
 
 def comes_first(cls, name, other):
@@ -10,3 +10,12 @@ def comes_first(cls, name, other):
         next(index for index, each in enumerate(cls.__mro__) if attribute in vars(each)) for attribute in (name, other)
     )
     return place < place_of_other
+
+
+def check_unbuilt(part):
+    """Raises where another layer has built this part of a layer, such as a score or an alignment."""
+    if part.built:
+        raise ValueError(
+            f"A score, alignment or position scheme belongs to one attention layer. Received {part.name!r}, which is built "
+            "already: Keras could not save what two layers share. Pass a new one to each layer."
+        )

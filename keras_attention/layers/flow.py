@@ -13,6 +13,7 @@ Keys and values come from a memory: a dictionary of tensors that is made once an
 
 from keras import ops
 
+from keras_attention.checks.classes import check_unbuilt
 from keras_attention.checks.shapes import check_returned, check_same_length
 from keras_attention.layers.grouped_heads import below_each_other, repeated, side_by_side
 
@@ -153,9 +154,5 @@ def build_scheme(scheme, query_shape):
 
 def build_part(part, *shapes):
     """Builds the score, the alignment or the position scheme of an attention layer."""
-    if part.built:
-        raise ValueError(
-            f"A score, alignment or position scheme belongs to one attention layer. Received {part.name!r}, which is built "
-            "already: Keras could not save what two layers share. Pass a new one to each layer."
-        )
+    check_unbuilt(part)
     part.build(*shapes)

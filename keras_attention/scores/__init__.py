@@ -7,8 +7,9 @@ from keras_attention.scores.concat import ConcatScore
 from keras_attention.scores.dot import DotScore
 from keras_attention.scores.scaled_dot import ScaledDotScore
 from keras_attention.scores.score import Score
+from keras_attention.scores.soft_cap import SoftCap
 
-__all__ = ["AdditiveScore", "BilinearScore", "ConcatScore", "DotScore", "ScaledDotScore", "Score", "get"]
+__all__ = ["AdditiveScore", "BilinearScore", "ConcatScore", "DotScore", "ScaledDotScore", "Score", "SoftCap", "get"]
 
 _NAMES = {
     "additive": AdditiveScore,

@@ -63,6 +63,11 @@ def by_softmax(selection, scores):
     return (selection * attention.softmax(scores)).sum(axis=-1).prod()
 
 
+def by_sink(selection, scores, logit):
+    scores = np.concatenate([scores, np.full((len(scores), 1), logit)], axis=-1)
+    return by_softmax(np.concatenate([selection, 1.0 - selection.sum(axis=-1, keepdims=True)], axis=-1), scores)
+
+
 def by_sparsemax(selection, scores):
     return (selection * sparse_weights.entmax(scores, 2.0)).sum(axis=-1).prod()
 
@@ -79,6 +84,7 @@ DISTRIBUTIONS = {  # how to make it; all selections; probability of one, given t
     "dependency_tree": (alignments.DependencyTree, one_hot_rows(3, 3), by_tree),
     "sparsemax": (alignments.Sparsemax, one_hot_rows(2, 3), by_sparsemax),
     "adaptive_entmax": (alignments.AdaptiveEntmax, one_hot_rows(2, 3), by_adaptive_entmax),
+    "sink": (alignments.AttentionSink, one_hot_rows(2, 4)[..., :-1], by_sink),
     "softmax": (alignments.Categorical, one_hot_rows(2, 3), by_softmax),
 }
 

@@ -216,6 +216,8 @@ _POINTER_NETWORK = {
 _GLIMPSE = keras.saving.serialize_keras_object(layers.SoftAttention("concat"))
 _CONVOLUTION = keras.saving.serialize_keras_object(keras.layers.Conv1D(11, 3, padding="same"))
 _AVERAGE_OF_SEGMENT = keras.saving.serialize_keras_object(alignments.LinearChain(normalize="l1"))  # sums to one
+_BILINEAR = keras.saving.serialize_keras_object(scores.BilinearScore())
+_ENTMAX = keras.saving.serialize_keras_object(alignments.Entmax(1.25))
 # Its regularizer trains it where no choice does.
 _CHAIN = keras.saving.serialize_keras_object(
     alignments.LinearChain(pairwise_initializer="identity", pairwise_regularizer="l2")
@@ -227,6 +229,7 @@ CASES = (
     Case(scores.BilinearScore, {"kernel_initializer": "he_normal"}, **_WIDE_SCORE),
     Case(scores.ConcatScore, {"units": 13}, **_WIDE_SCORE),
     Case(scores.AdditiveScore, {"units": 13}, **_WIDE_SCORE),
+    Case(scores.SoftCap, {"score": _BILINEAR, "cap": 2.0}, **_WIDE_SCORE),
     Case(alignments.Sparsemax, **_ALIGNMENT),
     Case(alignments.Entmax, {"alpha": 1.25}, **_ALIGNMENT),
     Case(alignments.AdaptiveEntmax, {"initial_alpha": 1.25}, **_ALIGNMENT),
@@ -246,6 +249,7 @@ CASES = (
         is_context=True,
         output_type="float32",
     ),
+    Case(alignments.AttentionSink, {"alignment": _ENTMAX}, **_ALIGNMENT),
     Case(
         alignments.Sampled,
         {"alignment": _CHAIN, "seed": 5},
