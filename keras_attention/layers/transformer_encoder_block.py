@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention.checks.shapes import sizes_differ
+from keras_attention.layers.attention_inputs import as_positions
 from keras_attention.layers.transformer_block import TransformerBlock, call_attention, check_sequences
 from keras_attention.ops.masks import as_mask, check_mask_types
 from keras_attention.ops.segments import mask_of_both
@@ -51,6 +52,8 @@ class TransformerEncoderBlock(TransformerBlock):
             `ops.next_memory` keeps it. The inputs attend to it, too; no gradient flows into it (Transformer-XL). The last
             axis of `attention_mask` and of the weights then has M + T entries.
         memory_mask: Boolean tensor `(B, M)`, as `mask`.
+        positions: Integer tensor `(B or 1, T)`, with a memory `(B or 1, M + T)`: where the inputs stand for `position`. By
+            default the real ones are counted. In packed rows positions restart with each segment.
 
     Returns:
         `output` of shape `(B, T, D)`, or `(output, weights)` with the weights `(B, N, T, T)`. The mask is passed on.
@@ -84,6 +87,7 @@ class TransformerEncoderBlock(TransformerBlock):
         use_causal_mask=False,
         memory=None,
         memory_mask=None,
+        positions=None,
     ):
         check_sequences(inputs=inputs.shape)
         check_segment_memory(inputs.shape, memory)
@@ -97,6 +101,7 @@ class TransformerEncoderBlock(TransformerBlock):
             memory = self.zero_padding("memory_mask", ops.stop_gradient(memory), memory_mask)
             read = ops.concatenate([self.before("self_attention", memory), normalized], axis=1)  # (B, M + T, D)
             read_mask = mask_of_both(memory, memory_mask, inputs, mask)
+        positions = as_positions("positions", positions, read.shape)
         context, weights, _ = call_attention(
             self.self_attention,
             normalized,
@@ -107,6 +112,8 @@ class TransformerEncoderBlock(TransformerBlock):
             return_attention_scores=return_attention_scores,
             training=training,
             use_causal_mask=use_causal_mask,
+            query_positions=positions if memory is None or positions is None else positions[:, ops.shape(memory)[1] :],
+            key_positions=positions,
         )
         output = self.feed(self.after("self_attention", inputs, context, training), training)
         return (output, weights) if return_attention_scores else output
@@ -122,6 +129,7 @@ class TransformerEncoderBlock(TransformerBlock):
         use_causal_mask=False,
         memory=None,
         memory_mask=None,
+        positions=None,
     ):
         check_sequences(inputs=inputs.shape)
         check_segment_memory(inputs.shape, memory)

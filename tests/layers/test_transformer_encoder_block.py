@@ -3,11 +3,13 @@ import re
 import keras
 import numpy as np
 import pytest
+from keras import ops
 from reference import attention, transformer
 from reference.arrays import normal, to_numpy
 from tolerances import EXACT, FLOAT32
 
 from keras_attention.layers import MultiHeadAttention, TransformerEncoderBlock
+from keras_attention.positions import PositionScheme
 from keras_attention.scores import AdditiveScore
 
 B, T, D, N, HIDDEN = 2, 5, 6, 3, 13
@@ -175,6 +177,38 @@ def test_inputs_of_another_rank_are_refused_with_their_shape(shape, is_built):
 def test_the_width_must_be_known():
     with pytest.raises(ValueError, match=r"`inputs` must have a known last axis.* \(None, 5, None\)"):
         TransformerEncoderBlock(N, HIDDEN)(keras.Input((5, None)))
+
+
+# === Positions by hand ===
+
+
+class FromPosition(PositionScheme):
+    """Looks at the position itself, not at a distance."""
+
+    def bias(self, query_positions, key_positions):
+        return ops.cast(query_positions[..., :, None] % 2 - key_positions[..., None, :] % 3, "float32")
+
+
+def test_texts_in_one_row_with_positions_that_restart_are_those_texts_alone(inputs):
+    block = built(position=FromPosition())
+    segment_ids = np.array([[1, 1, 1, 2, 2]])
+    packed = block(inputs, attention_mask=segment_ids[:, :, None] == segment_ids[:, None], positions=[[0, 1, 2, 0, 1]])
+    alone = np.concatenate([to_numpy(block(inputs[:, :3])), to_numpy(block(inputs[:, 3:]))], axis=1)
+    np.testing.assert_allclose(packed, alone, rtol=FLOAT32, atol=FLOAT32)
+
+
+def test_positions_speak_of_the_memory_and_then_of_the_inputs(inputs):
+    block = built(position=FromPosition())
+    positions = np.array([[3, 4, 5, 7, 11], [0, 2, 4, 6, 8]])
+    whole = to_numpy(block(inputs, positions=positions))
+    pieces = block(inputs[:, 3:], memory=inputs[:, :3], positions=positions)
+    np.testing.assert_allclose(pieces, whole[:, 3:], rtol=FLOAT32, atol=FLOAT32)
+
+
+def test_there_is_a_position_for_each_place(inputs):
+    message = r"`positions` must have shape \(1, 5\), or \(2, 5\) for each row its own\. Received shape \(1, 3\)"
+    with pytest.raises(ValueError, match=message):
+        built(position=FromPosition())(inputs, positions=[[0, 1, 2]])
 
 
 # === Initializers and epsilon ===

@@ -107,7 +107,8 @@ def check_sequences(dataset):
     spec = dataset.element_spec if isinstance(dataset, tf.data.Dataset) else None
     tensors = tf.nest.flatten(spec)
     for each in tensors:
-        is_sequence = isinstance(each, tf.TensorSpec) and each.shape.rank == 1
+        # A data set of the rows of a ragged tensor has tensors, but ragged ones in its specification.
+        is_sequence = isinstance(each, tf.TensorSpec | tf.RaggedTensorSpec) and each.shape.rank == 1
         if not is_sequence or not (each.dtype.is_integer or each.dtype.is_floating):
             raise TypeError(
                 "`dataset` must be a `tf.data.Dataset` of integer tensors of shape (n,), or of dictionaries or tuples of such "
