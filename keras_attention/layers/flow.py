@@ -147,9 +147,15 @@ def check_stepwise(alignment):
 
 
 def build_scheme(scheme, query_shape):
-    """Builds a position scheme of an attention layer. If it is shared, the first one builds it."""
+    """Builds a position scheme of an attention layer for `(B, N, T, H)`. If it is shared, the first one builds it."""
     if not (scheme.shared and scheme.built):
         build_part(scheme, query_shape)
+    N, heads_of_first = query_shape[1], scheme.get_build_config()["input_shape"][1]
+    if heads_of_first != N:
+        raise ValueError(
+            f"Attentions that share a position scheme must have equally many heads. Received {scheme.name!r}, which was built "
+            f"for {heads_of_first}, in an attention with {N}. Pass a new one to it."
+        )
 
 
 def build_part(part, *shapes):

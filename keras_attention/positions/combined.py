@@ -9,6 +9,8 @@ import operator
 
 from keras import ops
 
+from keras_attention.checks.shapes import sizes_differ
+
 
 def rotate_query(schemes, query, positions, has_heads):
     """The query as the score reads it; `positions` are its own."""
@@ -62,8 +64,18 @@ def add_context(schemes, positions, has_heads, context, weights):
         heads, rows = _as_heads(weights, has_heads), [_as_rows(each, weights, has_heads) for each in positions]
         read = scheme.relative_context(heads, *rows)
         if read is not None:
+            _check_width(scheme, read, context)
             context = context + ops.reshape(ops.cast(read, context.dtype), ops.shape(context))
     return context
+
+
+def _check_width(scheme, read, context):
+    """Raises unless a scheme, which may be a user's, reads as many features as the values have."""
+    if sizes_differ(read.shape[-1], context.shape[-1]):
+        raise ValueError(
+            f"`relative_context` of {type(scheme).__name__} must have the width of the values, here {context.shape[-1]}. "
+            f"Received shape {tuple(read.shape)}. Make the scheme for this width, as by `ShawRelative(value_dim=...)`."
+        )
 
 
 def _batch_sizes(tensor, has_heads):

@@ -6,9 +6,17 @@ from collections.abc import Callable
 import keras
 import numpy as np
 from keras import ops
-from reference.position_schemes import rotary_angles, slope, t5_bucket, turned
+from reference.position_schemes import rotary_angles, sines_and_cosines, slope, t5_bucket, turned
 
-from keras_attention.positions import ALiBi, PositionScheme, Rotary, SlidingWindow, T5Bias
+from keras_attention.positions import (
+    ALiBi,
+    PositionScheme,
+    Rotary,
+    ShawRelative,
+    SlidingWindow,
+    T5Bias,
+    TransformerXLRelative,
+)
 
 B, T, D, N, H, SLOTS = 2, 7, 11, 3, 5, 13
 
@@ -67,12 +75,31 @@ def of_window_pair(query, key, p, r, n, weights):
     return query @ key if abs(p - r) < 3 else -np.inf
 
 
+def of_shaw_pair(query, key, p, r, n, weights):
+    return query @ (key + weights[0][np.clip(r - p, -2, 2) + 2])
+
+
+def of_shaw_value(p, r, weights):
+    return weights[1][np.clip(r - p, -2, 2) + 2]
+
+
+def of_transformer_xl_pair(query, key, p, r, n, weights):
+    kernel, content_bias, position_bias = weights
+    relative_key = sines_and_cosines(p - r, 16) @ kernel[:, n]
+    return query @ key + query @ relative_key + content_bias[n] @ key + position_bias[n] @ relative_key  # section 3.3
+
+
+def nothing(p, r, weights):
+    return 0.0
+
+
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """How to make a scheme, and the score of one pair under it."""
+    """How to make a scheme, the score of one pair under it, and what is added to the value of one pair."""
 
     make: Callable
     score: Callable
+    value: Callable = nothing
 
 
 SCHEMES = {
@@ -81,5 +108,7 @@ SCHEMES = {
     "rotary": Entry(lambda: Rotary(rotary_dim=4), of_rotary_pair),
     "alibi": Entry(ALiBi, of_alibi_pair),
     "t5": Entry(lambda: T5Bias(num_buckets=8, max_distance=5), of_t5_pair),
+    "shaw": Entry(lambda: ShawRelative(max_distance=2), of_shaw_pair, of_shaw_value),
+    "transformer_xl": Entry(TransformerXLRelative, of_transformer_xl_pair),
     "window": Entry(lambda: SlidingWindow(3), of_window_pair),
 }

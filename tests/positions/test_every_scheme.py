@@ -10,7 +10,7 @@ from positions.schemes import SCHEMES, SLOTS, B, D, H, N, T
 from reference.arrays import normal, to_numpy
 from tolerances import EXACT, FLOAT32, HALF
 
-from keras_attention.layers import MultiHeadAttention
+from keras_attention.layers import MultiHeadAttention, SoftAttention
 
 BACKEND = keras.backend.backend()
 
@@ -50,18 +50,24 @@ def softmax(scores):
     return exponentials / np.maximum(exponentials.sum(axis=-1, keepdims=True), 1e-30)
 
 
-def weights_by_the_formula(scheme, query, value, query_positions, key_positions):
-    """The weights `(B, N, T, S)`, pair by pair."""
-    layer = built(scheme)
-    query, key = heads(layer.query_dense, query), heads(layer.key_dense, value)
-    weights = [to_numpy(weight) for weight in layer.position.weights]
+def attend_by_the_formula(scheme, query, value, query_positions, key_positions):
+    """Output `(B, T, D)` and weights `(B, N, T, S)`, pair by pair."""
+    layer, entry = built(scheme), SCHEMES[scheme]
+    query, key, value = (
+        heads(dense, inputs)
+        for dense, inputs in ((layer.query_dense, query), (layer.key_dense, value), (layer.value_dense, value))
+    )
+    own = [to_numpy(weight) for weight in layer.position.weights]
     scores = np.empty((*query.shape[:3], key.shape[2]))
+    read = np.empty((*scores.shape, value.shape[-1]))  # (B, N, T, S, E)
     for b, n, t, s in np.ndindex(scores.shape):
-        p, r = (
-            int(positions[b % len(positions), place]) for positions, place in ((query_positions, t), (key_positions, s))
-        )
-        scores[b, n, t, s] = SCHEMES[scheme].score(query[b, n, t], key[b, n, s], p, r, n, weights) / np.sqrt(H)
-    return softmax(scores)
+        p, r = (int(each[b % len(each), place]) for each, place in ((query_positions, t), (key_positions, s)))
+        scores[b, n, t, s] = entry.score(query[b, n, t], key[b, n, s], p, r, n, own) / np.sqrt(H)
+        read[b, n, t, s] = value[b, n, s] + entry.value(p, r, own)
+    weights = softmax(scores)
+    context = np.einsum("bnts,bntse->bnte", weights, read)
+    dense = layer.output_dense
+    return np.einsum("bnte,ned->btd", context, to_numpy(dense.kernel)) + to_numpy(dense.bias), weights
 
 
 BY_HAND = np.array([[3, 1, 9, 0, 2, 5, 4], [8, 6, 7, 30, 31, 5, 9]], "int32")
@@ -76,12 +82,12 @@ PLACES = {
 
 @each_scheme
 @pytest.mark.parametrize("place", PLACES)
-def test_weights_equal_the_formula(scheme, place):
+def test_output_and_weights_equal_the_formula(scheme, place):
     queries, *given, query_positions, key_positions = PLACES[place]
     inputs, value = normal(B, T, D)[:, queries], normal(B, T, D, seed=1)
-    _, weights = results(built(scheme), inputs, value, *given)
-    expected = weights_by_the_formula(scheme, inputs, value, query_positions, key_positions)
-    np.testing.assert_allclose(weights, expected, atol=FLOAT32)
+    expected = attend_by_the_formula(scheme, inputs, value, query_positions, key_positions)
+    for result, reference in zip(results(built(scheme), inputs, value, *given), expected, strict=True):
+        np.testing.assert_allclose(result, reference, atol=FLOAT32)
 
 
 @each_scheme
@@ -98,6 +104,25 @@ def test_equal_tokens_have_scores_that_depend_on_the_distance_alone(scheme):
     inputs = np.repeat(normal(B, 1, D), T, axis=1)
     _, weights = results(built(scheme, alignment="sigmoid"), inputs, inputs, None, None)
     np.testing.assert_allclose(weights[..., 1:, 1:], weights[..., :-1, :-1], atol=FLOAT32)
+
+
+@each_scheme
+def test_one_head_is_a_head_of_several(scheme):
+    single, several = (kind(position=SCHEMES[scheme].make()) for kind in (SoftAttention, one_head_without_projections))
+    inputs, value = normal(B, T, H), normal(B, T, H, seed=1)
+    for layer in (single, several):
+        layer.build((B, None, H), (B, None, H))
+        layer.position.set_weights([normal(*weight.shape) / 3 for weight in layer.position.weights])
+    for dense in (several.query_dense, several.key_dense, several.value_dense, several.output_dense):
+        dense.kernel.assign(np.eye(H).reshape(dense.kernel.shape))
+    context, weights = results(single, inputs, value, BY_HAND, BY_HAND)
+    expected, weights_of_heads = results(several, inputs, value, BY_HAND, BY_HAND)
+    np.testing.assert_allclose(context, expected, atol=FLOAT32)
+    np.testing.assert_allclose(weights, weights_of_heads[:, 0], atol=FLOAT32)
+
+
+def one_head_without_projections(position):
+    return MultiHeadAttention(1, H, use_bias=False, position=position)
 
 
 # === Padding, cache, precision ===

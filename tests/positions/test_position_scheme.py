@@ -8,7 +8,23 @@ from tolerances import EXACT
 
 from keras_attention import positions
 from keras_attention.layers import MultiHeadAttention
-from keras_attention.positions import ALiBi, PositionScheme, Rotary, SlidingWindow, T5Bias
+from keras_attention.positions import (
+    ALiBi,
+    PositionScheme,
+    Rotary,
+    ShawRelative,
+    SlidingWindow,
+    T5Bias,
+    TransformerXLRelative,
+)
+
+NAMES = {
+    "alibi": ALiBi,
+    "rotary": Rotary,
+    "shaw": ShawRelative,
+    "t5": T5Bias,
+    "transformer_xl": TransformerXLRelative,
+}
 
 
 def test_the_window_is_the_argument_of_keras():
@@ -22,7 +38,7 @@ def test_the_window_is_the_argument_of_keras():
     np.testing.assert_allclose(to_numpy(by_argument(inputs, inputs)), expected, atol=EXACT)
 
 
-@pytest.mark.parametrize(("name", "kind"), [("alibi", ALiBi), ("rotary", Rotary), ("t5", T5Bias)])
+@pytest.mark.parametrize(("name", "kind"), NAMES.items())
 def test_a_name_stands_for_a_scheme(name, kind):
     assert type(positions.get(name)) is kind
     assert type(MultiHeadAttention(N, H, position=name).position) is kind
@@ -33,7 +49,7 @@ def test_no_scheme_stays_none():
 
 
 def test_an_unknown_name_is_an_error_that_lists_the_known_ones():
-    known = r'Unknown position: "rotery"\. Known: "alibi", "rotary", "t5"\. Did you mean "rotary"\?'
+    known = r'Unknown position: "rotery"\. Known: "alibi", "rotary", "shaw", "t5", "transformer_xl"\. .*"rotary"\?'
     with pytest.raises(ValueError, match=known):
         positions.get("rotery")
 

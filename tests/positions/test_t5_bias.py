@@ -7,6 +7,7 @@ from reference.arrays import normal, to_numpy
 from reference.position_schemes import t5_bucket
 from tolerances import EXACT
 
+from keras_attention.layers import MultiHeadAttention
 from keras_attention.positions import T5Bias
 from keras_attention.positions.t5_bias import distance_buckets
 
@@ -63,3 +64,18 @@ def test_bias_is_the_number_of_the_head_and_bucket(bidirectional):
 def test_buckets_that_cannot_be_divided_are_an_error(options, message):
     with pytest.raises(ValueError, match=message):
         T5Bias(**options)
+
+
+def test_attentions_share_a_table():
+    table, inputs = T5Bias(), normal(2, 5, 7)
+    first, second = (MultiHeadAttention(3, 5, position=table) for _ in range(2))
+    for layer in (first, second):
+        layer(inputs, inputs)
+    assert first.position.embeddings is second.position.embeddings
+
+
+def test_attentions_with_another_number_of_heads_share_no_table():
+    table = T5Bias(name="table")
+    MultiHeadAttention(3, 5, position=table).build((2, 5, 7), (2, 5, 7))
+    with pytest.raises(ValueError, match=r"equally many heads\. Received 'table', which was built for 3, .* with 2\."):
+        MultiHeadAttention(2, 5, position=table).build((2, 5, 7), (2, 5, 7))

@@ -58,3 +58,9 @@ def t5_bucket(distance, num_buckets=32, max_distance=128, bidirectional=True):
         return bucket + distance
     growing = math.log(distance / exact) / math.log(max_distance / exact) * (num_buckets - exact)
     return bucket + min(exact + int(growing + 1e-9), num_buckets - 1)
+
+
+def sines_and_cosines(distance, width, max_wavelength=10000.0):
+    """The sinusoid of Transformer-XL: sines of `width / 2` angles, then their cosines."""
+    angles = [distance / max_wavelength ** (2 * pair / width) for pair in range(width // 2)]
+    return np.array([function(angle) for function in (math.sin, math.cos) for angle in angles])
