@@ -30,8 +30,9 @@ def compiled(function, layer, **options):
     return call
 
 
-def jitted(function):
-    """The same of a function of tensors alone, which needs no layer."""
+def jitted(function, **options):
+    """The same of `function(*tensors, **options)`, which needs no layer."""
+    function = functools.partial(function, **options) if options else function
     if keras.backend.backend() != "jax":
         return function
     import jax

@@ -6,6 +6,7 @@ import itertools
 import keras
 import numpy as np
 import pytest
+from compiled import jitted
 from keras import ops
 from reference import linear_chain as reference
 from reference.arrays import normal, to_numpy
@@ -36,8 +37,20 @@ def enumerated(C):
     return {name: np.array([values[name] for values in each]) for name in each[0]}
 
 
-def of_chain(name):
-    return getattr(linear_chain, f"chain_{name}")
+@functools.cache
+def of_chain(name, **options):
+    return jitted(getattr(linear_chain, f"chain_{name}"), **options)
+
+
+@jitted
+def all_of_chain(unary, pairwise, mask):
+    """All that is computed of a chain alone, in one function, which JAX compiles once for each shape."""
+    return {name: getattr(linear_chain, f"chain_{name}")(unary, pairwise, mask) for name in (*ARRAYS, "mode")}
+
+
+@functools.cache
+def found(C):
+    return to_numpy(all_of_chain(*case(C), MASKS))
 
 
 # === Enumeration ===
@@ -46,12 +59,12 @@ def of_chain(name):
 @EACH_NUMBER_OF_STATES
 @pytest.mark.parametrize("name", ARRAYS)
 def test_values_equal_those_of_the_enumeration_under_every_mask(name, C):
-    np.testing.assert_allclose(of_chain(name)(*case(C), MASKS), enumerated(C)[name], atol=FLOAT32)
+    np.testing.assert_allclose(found(C)[name], enumerated(C)[name], atol=FLOAT32)
 
 
 @EACH_NUMBER_OF_STATES
 def test_the_mode_has_the_highest_score_and_state_0_where_masked(C):
-    mode = to_numpy(linear_chain.chain_mode(*case(C), MASKS))
+    mode = found(C)["mode"]
     assert mode.dtype == "int32"
     np.testing.assert_array_equal(mode, enumerated(C)["mode"])
 
@@ -61,10 +74,10 @@ def test_scores_and_log_probabilities_are_those_of_the_enumeration(C):
     unary, pairwise = case(C)
     states = reference.all_states(S, C)[:, None]  # (all, 1, S)
     many = np.broadcast_to(unary, (len(states), *unary.shape))
-    scores = to_numpy(linear_chain.chain_score(states, many, pairwise, MASKS))  # (all, B)
+    scores = to_numpy(of_chain("score")(states, many, pairwise, MASKS))  # (all, B)
     expected = [[reference.score(one, unary[row], pairwise, MASKS[row]) for row in range(B)] for one in states[:, 0]]
     np.testing.assert_allclose(scores, expected, atol=FLOAT32)
-    log_probs = to_numpy(linear_chain.chain_log_prob(states, many, pairwise, MASKS))
+    log_probs = to_numpy(of_chain("log_prob")(states, many, pairwise, MASKS))
     np.testing.assert_allclose(log_probs, scores - enumerated(C)["log_partition"], atol=FLOAT32)
     weights = 1.0 / C ** np.sum(~MASKS, axis=-1)  # each sequence stands here with any state where masked
     np.testing.assert_allclose(np.exp(log_probs).sum(axis=0) * weights, 1.0, atol=FLOAT32)
@@ -75,10 +88,10 @@ def test_samples_have_the_frequencies_of_neighbouring_pairs_and_state_0_where_ma
     unary, pairwise = case(C)
     rows = [0, 5, 21, 30, 31]  # full, two gaps, ..., a single position, none
     many = np.broadcast_to(unary[rows], (count, len(rows), S, C))
-    states = to_numpy(linear_chain.chain_sample(many, pairwise, MASKS[rows], seed=3))
+    states = to_numpy(of_chain("sample", seed=3)(many, pairwise, MASKS[rows]))
     assert not states[:, ~MASKS[rows]].any()
-    found = np.array([[pair_counts(states[:, row], MASKS[index], C) for row, index in enumerate(rows)]])[0]
-    np.testing.assert_allclose(found / count, enumerated(C)["pair_marginals"][rows], atol=0.03)
+    counts = np.array([pair_counts(states[:, row], MASKS[index], C) for row, index in enumerate(rows)])
+    np.testing.assert_allclose(counts / count, enumerated(C)["pair_marginals"][rows], atol=0.03)
     one_hot = np.eye(C)[states] * MASKS[rows][..., None]
     np.testing.assert_allclose(one_hot.mean(axis=0), enumerated(C)["marginals"][rows], atol=0.03)
 
@@ -93,71 +106,82 @@ def pair_counts(states, mask, C):
 
 def test_samples_repeat_with_their_seed():
     unary, pairwise = case(3)
-    first, second, other = (to_numpy(linear_chain.chain_sample(unary, pairwise, seed=seed)) for seed in (1, 1, 2))
+    first, second, other = (to_numpy(of_chain("sample", seed=seed)(unary, pairwise, MASKS)) for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, second)
     assert (first != other).any()
 
 
 def test_a_chain_that_was_computed_by_hand():
     unary, pairwise = np.array([[1, 0], [0, 1]], "float32"), np.array([[0.5, 0], [0, 0.5]], "float32")
+    values = to_numpy(all_of_chain(unary, pairwise, None))
     # Four scores: [0, 0] 1.5, [0, 1] 2, [1, 0] 0, [1, 1] 1.5.
-    np.testing.assert_allclose(linear_chain.chain_log_partition(unary, pairwise), 2.8537, atol=1e-4)
+    np.testing.assert_allclose(values["log_partition"], 2.8537, atol=1e-4)
     expected = [[0.6841, 0.3159], [0.3159, 0.6841]]  # (exp(1.5) + exp(2)) / Z
-    np.testing.assert_allclose(linear_chain.chain_marginals(unary, pairwise), expected, atol=1e-4)
-    assert to_numpy(linear_chain.chain_mode(unary, pairwise)).tolist() == [0, 1]
-    np.testing.assert_allclose(linear_chain.chain_score([0, 1], unary, pairwise), 2.0, atol=FLOAT32)
-    np.testing.assert_allclose(linear_chain.chain_log_prob([0, 1], unary, pairwise), -0.8537, atol=1e-4)
+    np.testing.assert_allclose(values["marginals"], expected, atol=1e-4)
+    assert values["mode"].tolist() == [0, 1]
+    np.testing.assert_allclose(of_chain("score")([0, 1], unary, pairwise), 2.0, atol=FLOAT32)
+    np.testing.assert_allclose(of_chain("log_prob")([0, 1], unary, pairwise), -0.8537, atol=1e-4)
 
 
 def test_values_and_gradients_equal_those_of_torch_struct():
     given, expected = (reference.UNARY, reference.PAIRWISE), reference.OF_TORCH_STRUCT
+    values = to_numpy(all_of_chain(*given, None))
     for name in ("marginals", "log_partition", "entropy"):
-        np.testing.assert_allclose(of_chain(name)(*given), expected[name], atol=FLOAT32)
-    assert to_numpy(linear_chain.chain_mode(*given))[1:].tolist() == expected["mode_after_the_first"]
-
-    def total(unary, pairwise):
-        return ops.sum(linear_chain.chain_marginals(unary, pairwise) * ops.array(reference.FACTORS))
-
-    of_unary = gradient(lambda unary: total(unary, reference.PAIRWISE), reference.UNARY)
-    of_pairwise = gradient(lambda pairwise: total(reference.UNARY, pairwise), reference.PAIRWISE)
+        np.testing.assert_allclose(values[name], expected[name], atol=FLOAT32)
+    assert values["mode"][1:].tolist() == expected["mode_after_the_first"]
+    of_unary, of_pairwise = gradients_of_marginals(*given, reference.FACTORS)
     np.testing.assert_allclose(of_unary, expected["slopes_of_unary"], atol=FLOAT32)
     np.testing.assert_allclose(of_pairwise, expected["slopes_of_pairwise"], atol=FLOAT32)
 
 
+def weighted_marginals(unary, pairwise, factors):
+    return ops.sum(linear_chain.chain_marginals(unary, pairwise) * factors)
+
+
+def weighted_marginals_of_pairwise(pairwise, unary, factors):
+    return weighted_marginals(unary, pairwise, factors)
+
+
+def gradients_of_marginals(unary, pairwise, factors):
+    factors = np.asarray(factors, "float32")
+    of_unary = gradient(weighted_marginals, unary, pairwise, factors)
+    return of_unary, gradient(weighted_marginals_of_pairwise, pairwise, unary, factors)
+
+
 def test_states_that_are_equally_good_are_the_first():
-    assert not to_numpy(linear_chain.chain_mode(np.zeros((S, 3), "float32"), np.zeros((3, 3), "float32"))).any()
+    assert not to_numpy(all_of_chain(np.zeros((S, 3), "float32"), np.zeros((3, 3), "float32"), None)["mode"]).any()
 
 
 # === Masks ===
 
 
-@pytest.mark.parametrize("content", [np.nan, 1e30])
-def test_a_padded_chain_is_the_chain_without_its_padding_whatever_stands_there(content):
-    unary, pairwise = normal(2, S, 3), normal(3, 3)
-    padded = np.insert(unary, [0, 2, 2, S], content, axis=1).astype("float32")
-    mask = np.ones(S + 4, bool)
-    mask[[0, 3, 4, S + 3]] = False
+def sum_of_entropies(unary, pairwise, mask):
+    return ops.sum(linear_chain.chain_entropy(unary, pairwise, mask))
+
+
+@pytest.mark.parametrize("content", [np.nan, np.inf, 1e30])
+def test_what_stands_at_masked_positions_has_no_influence(content):
+    unary, pairwise = case(3)
+    filled = np.where(MASKS[..., None], unary, content).astype("float32")
+    values = to_numpy(all_of_chain(filled, pairwise, MASKS))
+    for name, value in values.items():
+        np.testing.assert_allclose(value, enumerated(3)[name], atol=FLOAT32)
     for name in ("marginals", "pair_marginals", "mode"):
-        found = to_numpy(of_chain(name)(padded, pairwise, mask))
-        np.testing.assert_allclose(found[:, mask], of_chain(name)(unary, pairwise), atol=FLOAT32)
-        assert not found[:, ~mask].any()
-    for name in ("log_partition", "entropy"):
-        np.testing.assert_allclose(
-            of_chain(name)(padded, pairwise, mask), of_chain(name)(unary, pairwise), atol=FLOAT32
-        )
-    slopes = gradient(lambda unary: ops.sum(linear_chain.chain_entropy(unary, pairwise, mask)), padded)
-    assert np.isfinite(slopes).all() and not slopes[:, ~mask].any()
+        assert not values[name][~MASKS].any()
+    slopes = gradient(sum_of_entropies, filled, pairwise, MASKS)
+    assert np.isfinite(slopes).all() and slopes[MASKS].any() and not slopes[~MASKS].any()
 
 
 @pytest.mark.parametrize("shape", [(2, 0, 3), (0, S, 3)])
 def test_empty_chains_have_a_log_partition_of_zero(shape):
     unary, pairwise = np.zeros(shape, "float32"), normal(3, 3)
+    found = to_numpy(all_of_chain(unary, pairwise, None))
+    found["sample"] = to_numpy(of_chain("sample", seed=3)(unary, pairwise))
     for name in ("marginals", "pair_marginals", "mode", "sample"):
-        assert of_chain(name)(unary, pairwise).shape[:2] == shape[:2]
+        assert found[name].shape[:2] == shape[:2]
     for name in ("log_partition", "entropy"):
-        found = to_numpy(of_chain(name)(unary, pairwise))
-        assert found.shape == shape[:1] and not found.any()
-    assert not to_numpy(linear_chain.chain_log_prob(np.zeros(shape[:2], "int32"), unary, pairwise)).any()
+        assert found[name].shape == shape[:1] and not found[name].any()
+    assert not to_numpy(of_chain("log_prob")(np.zeros(shape[:2], "int32"), unary, pairwise)).any()
 
 
 # === Gradients ===
@@ -194,11 +218,7 @@ def test_equal_scores_have_the_gradient_of_scores_that_differ_by_nothing():
     def exact(unary, pairwise):
         return np.sum(reference.enumerated(unary, pairwise, mask)["marginals"] * factors)
 
-    def total(unary, pairwise):
-        return ops.sum(linear_chain.chain_marginals(unary, pairwise) * ops.array(factors))
-
-    of_unary = gradient(lambda unary: total(unary, pairwise), unary)
-    of_pairwise = gradient(lambda pairwise: total(unary, pairwise), pairwise)
+    of_unary, of_pairwise = gradients_of_marginals(unary, pairwise, factors)
     for index in np.ndindex(3, 3):
         step = np.zeros((S, 3))
         step[index] = 1e-5
@@ -210,7 +230,7 @@ def test_equal_scores_have_the_gradient_of_scores_that_differ_by_nothing():
 
 def test_the_second_derivatives_of_the_log_partition_are_the_first_of_the_marginals():
     unary, pairwise = case(3)
-    unary, factors = unary[5:6], ops.array(normal(1, S, 3, seed=2))
+    unary, factors = unary[5:6], normal(1, S, 3, seed=2)
 
     def slope(tensor):
         return ops.sum(factors * differentiable_gradient(tensor))
@@ -249,7 +269,7 @@ def in_graph(function):
         import tensorflow as tf
 
         return tf.function(function)
-    return function
+    return jitted(function)
 
 
 def test_long_chains_keep_the_precision_of_float32():
@@ -268,28 +288,27 @@ def test_long_chains_keep_the_precision_of_float32():
     np.testing.assert_allclose(pairs[1:].sum(axis=-2), marginals[1:], atol=FLOAT32)
 
 
+def marginals_and_entropy(unary, pairwise, factors):
+    return weighted_marginals(unary, pairwise, factors) + ops.sum(linear_chain.chain_entropy(unary, pairwise))
+
+
 @pytest.mark.parametrize(("size", "of_pairs"), [(200.0, 1.0), (1e4, 200.0), (3e38, 1.0)])
 def test_huge_scores_have_right_marginals_and_finite_gradients(size, of_pairs):
     unary = (np.random.default_rng(11).choice([-1.0, -0.5, 0.0, 0.5, 1.0], (1, 7, 3)) * size).astype("float32")
     pairwise = of_pairs * normal(3, 3)
+    values = to_numpy(all_of_chain(unary, pairwise, None))
     if size <= 1e4:
         expected = reference.forward_backward(unary[0], pairwise)["marginals"]
-        np.testing.assert_allclose(linear_chain.chain_marginals(unary, pairwise)[0], expected, atol=2e-7 * size)
-    factors = ops.array(normal(1, 7, 3))
-
-    def total(unary):
-        marginals = linear_chain.chain_marginals(unary, pairwise)
-        return ops.sum(marginals * factors) + ops.sum(linear_chain.chain_entropy(unary, pairwise))
-
-    assert np.isfinite(to_numpy(total(ops.array(unary))))
-    assert np.isfinite(gradient(total, unary)).all()
+        np.testing.assert_allclose(values["marginals"][0], expected, atol=2e-7 * size)
+    assert np.isfinite(values["marginals"]).all() and np.isfinite(values["entropy"]).all()
+    assert np.isfinite(gradient(marginals_and_entropy, unary, pairwise, normal(1, 7, 3))).all()
 
 
 def test_half_precision_is_raised_to_float32():
     unary, pairwise = ops.cast(case(3)[0], "bfloat16"), case(3)[1]
-    marginals = linear_chain.chain_marginals(unary, pairwise, MASKS)
+    marginals = of_chain("marginals")(unary, pairwise, MASKS)
     assert keras.backend.standardize_dtype(marginals.dtype) == "float32"
-    expected = linear_chain.chain_marginals(ops.cast(unary, "float32"), pairwise, MASKS)
+    expected = of_chain("marginals")(to_numpy(unary).astype("float32"), pairwise, MASKS)
     np.testing.assert_allclose(marginals, expected, atol=EXACT)
 
 
@@ -297,38 +316,24 @@ def test_half_precision_is_raised_to_float32():
 
 
 def compiled_functions():
-    """`function(unary, mask) -> (marginals, slopes, mode)`, compiled in every way that the backend has."""
+    """`function(unary, mask) -> (value, slopes, mode)`, compiled in every way that TensorFlow has."""
+    import tensorflow as tf
 
-    def values(unary, mask):
-        pairwise, factors = ops.array(case(3)[1]), ops.array(normal(B, S, 3, seed=2))
-        return ops.sum(linear_chain.chain_marginals(unary, pairwise, mask) * factors)
+    def slopes(unary, mask):
+        with tf.GradientTape() as tape:
+            tape.watch(unary)
+            total = ops.sum(linear_chain.chain_marginals(unary, case(3)[1], mask) * normal(B, S, 3, seed=2))
+        return total, tape.gradient(total, unary), linear_chain.chain_mode(unary, case(3)[1], mask)
 
-    if keras.backend.backend() == "tensorflow":
-        import tensorflow as tf
-
-        def slopes(unary, mask):
-            with tf.GradientTape() as tape:
-                tape.watch(unary)
-                total = values(unary, mask)
-            return total, tape.gradient(total, unary), linear_chain.chain_mode(unary, case(3)[1], mask)
-
-        for jit_compile, batch, length in [(True, B, S), (True, None, None), (False, None, None)]:
-            signature = [tf.TensorSpec((batch, length, 3)), tf.TensorSpec((batch, length), tf.bool)]
-            yield tf.function(slopes, jit_compile=jit_compile, input_signature=signature)
-    elif keras.backend.backend() == "jax":
-        import jax
-
-        yield jax.jit(
-            lambda unary, mask: (
-                *jax.value_and_grad(values)(unary, mask),
-                linear_chain.chain_mode(unary, case(3)[1], mask),
-            )
-        )
+    for jit_compile, batch, length in [(True, B, S), (True, None, None), (False, None, None)]:
+        signature = [tf.TensorSpec((batch, length, 3)), tf.TensorSpec((batch, length), tf.bool)]
+        yield tf.function(slopes, jit_compile=jit_compile, input_signature=signature)
 
 
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="all tests above are compiled on JAX")
 def test_compiled_values_and_gradients_equal_the_eager_ones_at_known_and_unknown_lengths():
     unary, pairwise = case(3)
-    factors = ops.array(normal(B, S, 3, seed=2))
+    factors = normal(B, S, 3, seed=2)
 
     def total(unary):
         return ops.sum(linear_chain.chain_marginals(unary, pairwise, MASKS) * factors)
