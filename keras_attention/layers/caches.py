@@ -18,6 +18,13 @@ def empty_slots(layer, batch_size, length):
     return {name: ops.zeros((*axes, slot.shape[-1]), slot.dtype) for name, slot in slot_of(layer).items()}
 
 
+def with_state(layer, cache):
+    """The cache with the state of the alignment, where it goes on from query to query, in the type of a call."""
+    B, _, S, _ = ops.shape(cache["value"])
+    state = layer.alignment.initial_state((B, layer.num_heads, S))
+    return in_compute_dtype(layer, {**cache, "alignment": state} if keras.tree.flatten(state) else cache)
+
+
 def in_compute_dtype(layer, cache):
     """The cache with floats in the compute dtype, to which Keras casts all that a layer is called with."""
 

@@ -8,14 +8,14 @@ from keras_attention.checks.shapes import check_known_width, check_not_ragged
 from keras_attention.layers.attention_inputs import as_masks
 from keras_attention.layers.attention_layer import AttentionLayer
 from keras_attention.layers.axes import FoldedAxes, check_last_axis, fold_shapes, folded_weights_shape
-from keras_attention.layers.caches import check_cache, check_counted, empty_slots, in_compute_dtype, read_cache
+from keras_attention.layers.caches import check_cache, check_counted, empty_slots, read_cache, with_state
 from keras_attention.layers.flow import build_part, build_scheme, choose_kernel
 from keras_attention.layers.grouped_heads import heads_per_group
 from keras_attention.layers.one_by_one import check_one_by_one
-from keras_attention.layers.projection import make_projection, project
+from keras_attention.layers.projection import make_norm, make_projection, project
 from keras_attention.ops.masks import as_mask, check_mask_types
 from keras_attention.positions import SlidingWindow
-from keras_attention.saving.dtype_policies import policy_at, with_policies_of_parts
+from keras_attention.saving.dtype_policies import with_policies_of_parts
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -168,15 +168,17 @@ class MultiHeadAttention(AttentionLayer):
             check_known_width(name, shape)
         N, K, H, E = self.num_heads, self.num_heads // self.group, self.key_dim, self.value_dim
         output_shape = self._output_shape or (query_shape[-1],)
-        self.query_dense = self._projection("query", query_shape, (N, H))
-        self.key_dense = self._projection("key", key_shape, (K, H))
+        self.query_dense = make_projection(self, "query", query_shape, (N, H))
+        self.key_dense = make_projection(self, "key", key_shape, (K, H))
         if self.use_gate:
-            self.gate_dense = self._projection("gate", query_shape, (N, E), activation="sigmoid")
-        self.value_dense = self._projection("value", value_shape, (K, E))
-        self.output_dense = self._projection("attention_output", (*query_shape[:-1], N, E), output_shape, contracted=2)
+            self.gate_dense = make_projection(self, "gate", query_shape, (N, E), activation="sigmoid")
+        self.value_dense = make_projection(self, "value", value_shape, (K, E))
+        self.output_dense = make_projection(
+            self, "attention_output", (*query_shape[:-1], N, E), output_shape, contracted=2
+        )
         batch_shape, T, S = query_shape[:-2], query_shape[-2], value_shape[-2]
         if self.use_query_key_norm:
-            self.query_norm, self.key_norm = (self._norm(name, (*batch_shape, T, N, H)) for name in ("query", "key"))
+            self.query_norm, self.key_norm = make_norm(self, "query_norm", H), make_norm(self, "key_norm", H)
         rows = None if T is None else self.group * T
         build_part(self.score, (*batch_shape, K, rows, H), (*batch_shape, K, S, H))
         build_part(self.alignment, (*batch_shape, N, T, S))
@@ -185,36 +187,12 @@ class MultiHeadAttention(AttentionLayer):
         self.built = True
 
     @property
-    def _by_rows(self):
-        # Keras divides the loss of an activity regularizer by the first size of the output, which must be the batch's.
+    def by_rows(self):
+        """Whether a projection gets `(B·T, ...)`: not where its outputs are regularized.
+
+        Keras divides the loss of an activity regularizer by the first size of the output, which must be the batch's.
+        """
         return self._activity_regularizer is None
-
-    def _projection(self, name, inputs_shape, output_shape, contracted=1, activation=None):
-        return make_projection(
-            inputs_shape,
-            output_shape,
-            contracted=contracted,
-            by_rows=self._by_rows,
-            use_bias=self.use_bias,
-            initializers=(self.kernel_initializer, self.bias_initializer),
-            activation=activation,
-            kernel_regularizer=self.kernel_regularizer,
-            bias_regularizer=self.bias_regularizer,
-            activity_regularizer=self._activity_regularizer,
-            kernel_constraint=self.kernel_constraint,
-            bias_constraint=self.bias_constraint,
-            dtype=policy_at(self.dtype_policy, f"{self.path}/{name}"),
-            name=name,
-        )
-
-    def _norm(self, name, shape):
-        name = f"{name}_norm"
-        norm = keras.layers.RMSNormalization(dtype=policy_at(self.dtype_policy, f"{self.path}/{name}"), name=name)
-        norm.build(shape)
-        return norm
-
-    def _project(self, projection, inputs, contracted=1):
-        return project(projection, inputs, contracted=contracted, by_rows=self._by_rows)
 
     # === Projections around the flow ===
 
@@ -228,21 +206,21 @@ class MultiHeadAttention(AttentionLayer):
 
     def project_memory(self, value, key):
         # The heads move left of the positions once, here, so that reading the memory needs no transposition.
-        key = self._project(self.key_dense, key)  # (B, S, K, H)
+        key = project(self, self.key_dense, key)  # (B, S, K, H)
         key = self.key_norm(key) if self.use_query_key_norm else key
-        value = self._project(self.value_dense, value)
+        value = project(self, self.value_dense, value)
         return ops.moveaxis(value, -2, -3), ops.moveaxis(key, -2, -3)  # (B, K, S, E), (B, K, S, H)
 
     def project_query(self, query):
-        query = self._project(self.query_dense, query)
+        query = project(self, self.query_dense, query)
         query = self.query_norm(query) if self.use_query_key_norm else query
         return ops.moveaxis(query, -2, -3)  # (B, N, T, H)
 
     def project_context(self, context, query):
         context = ops.moveaxis(context, -3, -2)  # (B, T, N, E)
         if self.use_gate:
-            context = context * self._project(self.gate_dense, query)
-        return self._project(self.output_dense, context, contracted=2)
+            context = context * project(self, self.gate_dense, query)
+        return project(self, self.output_dense, context, contracted=2)
 
     # === Calls ===
 
@@ -296,19 +274,14 @@ class MultiHeadAttention(AttentionLayer):
         A key has the width to which the score projects it, where it does so. An alignment that goes on from query to query,
         such as `Monotonic`, keeps its state under "alignment".
         """
-        return self._with_state(empty_slots(self, batch_size, length))
+        return with_state(self, empty_slots(self, batch_size, length))
 
     def project(self, value, key=None, value_mask=None):
         """A memory `(B, S, D)` that does not change, as a cache: `prepare` under its first name.
 
         It holds what `value_mask (B, S)` says, and the state of an alignment that goes on from query to query.
         """
-        return self._with_state(self.prepare(value, key, as_mask(value_mask, "value_mask")))
-
-    def _with_state(self, cache):
-        B, _, S, _ = ops.shape(cache["value"])
-        state = self.alignment.initial_state((B, self.num_heads, S))
-        return in_compute_dtype(self, {**cache, "alignment": state} if keras.tree.flatten(state) else cache)
+        return with_state(self, self.prepare(value, key, as_mask(value_mask, "value_mask")))
 
     # === Shapes and config ===
 
