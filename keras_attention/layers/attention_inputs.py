@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention.checks.shapes import check_not_ragged, sizes_differ
-from keras_attention.ops.dtypes import as_floats
+from keras_attention.ops.dtypes import as_floats, as_integers
 from keras_attention.ops.masks import (
     aligned_slots,
     as_mask,
@@ -33,10 +33,7 @@ def as_positions(name, positions, shape):
     """
     if positions is None:
         return None
-    positions = positions if hasattr(positions, "dtype") else ops.convert_to_tensor(positions)
-    dtype = keras.backend.standardize_dtype(positions.dtype)
-    if not keras.backend.is_int_dtype(dtype):
-        raise TypeError(f"`{name}` must be integers. Received dtype {dtype}. Cast them to int32.")
+    positions = as_integers(name, positions)
     received = tuple(positions.shape)
     wrong_rank = not 2 <= len(received) < len(shape)
     if (

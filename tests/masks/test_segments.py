@@ -1,3 +1,4 @@
+import keras
 import numpy as np
 import pytest
 from reference import masks as reference
@@ -57,3 +58,11 @@ def test_segments_must_match_the_lengths(mask, lengths, message):
 def test_segments_are_integers_of_one_batch(arguments, error, message):
     with pytest.raises(error, match=message):
         Segments(*arguments)
+
+
+def test_a_placeholder_of_floats_by_which_keras_infers_shapes_is_no_mistake():
+    class Packed(keras.layers.Layer):
+        def call(self, segment_ids):
+            return Segments(segment_ids).mask(5)
+
+    assert Packed()(keras.Input((5,))).shape == (None, 5, 5)
