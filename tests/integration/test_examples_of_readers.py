@@ -13,6 +13,7 @@ import classify_documents
 import glimpse_digits
 import hard_attention
 import memory_questions
+import positions
 import structured_attention
 from integration.example_runs import refusal, run
 
@@ -77,6 +78,14 @@ def test_structured_attention_compares_alignments_and_shows_what_they_attend(tmp
     difference = re.search(r"answers as the model does, within (\S+)\.$", printed, flags=re.MULTILINE)
     assert float(difference.group(1)) < 1e-5
     assert (tmp_path / "smoke" / "attended.png").is_file()
+
+
+def test_positions_compares_schemes_by_the_length_of_the_text(tmp_path):
+    printed = run(positions.main, "--smoke", "--schemes", "t5", "--output", tmp_path)
+    assert os.listdir(tmp_path) == ["smoke"]
+    assert re.search(r"^t5( +\d+\.\d%){6} +\d+\.\d$", printed, flags=re.MULTILINE)
+    assert float(re.search(r"answers as the model does, within (\S+)\.$", printed, flags=re.MULTILINE).group(1)) < 1e-5
+    assert (tmp_path / "smoke" / "lengths.png").is_file()
 
 
 def test_memory_questions_answers_and_shows_the_attended_facts(tmp_path):

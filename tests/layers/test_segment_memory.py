@@ -65,11 +65,9 @@ def test_segments_follow_the_recurrence_of_the_paper():
     np.testing.assert_allclose(output, np.concatenate(expected, axis=1), rtol=FLOAT32, atol=FLOAT32)
 
 
-@pytest.mark.parametrize("position", [None, lambda: SlidingWindow(4)], ids=["none", "window"])
+@pytest.mark.parametrize("position", ["alibi", "transformer_xl"])
 def test_segments_are_the_joined_text_with_the_same_reach(position):
-    blocks, text = stack(), normal(B, LENGTH, D)
-    if position:
-        blocks = [built(seed=100 * index, position=position()) for index in range(2)]
+    blocks, text = stack(position=position), normal(B, LENGTH, D)
     expected = text
     for block in blocks:
         expected = block(expected, attention_mask=reach())

@@ -6,8 +6,8 @@ import keras
 import numpy as np
 import pytest
 from compiled import compiled
-from positions.schemes import SCHEMES, SLOTS, B, D, H, N, T
 from reference.arrays import normal, to_numpy
+from reference.schemes import SCHEMES, SLOTS, B, D, H, N, T
 from tolerances import EXACT, FLOAT32, HALF
 
 from keras_attention.layers import MultiHeadAttention, SoftAttention

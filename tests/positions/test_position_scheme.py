@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from positions.schemes import B, D, Distant, H, N, T
 from reference.arrays import normal, to_numpy
+from reference.schemes import B, D, Distant, H, N, T
 from tolerances import EXACT
 
 from keras_attention import positions
