@@ -41,6 +41,9 @@ def pack(dataset, length, buffer_size=1024):
         ValueError: A size is not a positive integer, or the elements have an entry `"segment_ids"` or `"positions"`.
         tf.errors.InvalidArgumentError: While the rows are read, if a sequence is longer than a row, or the tensors of an
             element differ in length.
+
+    References:
+        Krell et al., 2021 (packing and its masks), arXiv:2107.02027.
     """
     check_positive_integer("length", length)
     check_positive_integer("buffer_size", buffer_size)
