@@ -66,7 +66,7 @@ def test_the_gradient_of_the_logit_takes_from_every_weight():
 
     def value(logit):
         extended, _ = with_sink(scores, None, logit)
-        return ops.sum(ops.softmax(extended)[:, :-1] * factors)
+        return ops.sum(ops.softmax(extended)[:, :-1] * ops.convert_to_tensor(factors))
 
     weights = to_numpy(built(0.75, shape=(T, S))(scores))
     expected = -(weights * factors * (1.0 - weights.sum(axis=-1, keepdims=True))).sum()
@@ -139,8 +139,8 @@ def test_a_straight_through_gradient_needs_the_sink_outside():
     with pytest.raises(ValueError, match=r"StraightThrough needs an alignment with `relaxed_sample`"):
         Sampled(AttentionSink(), "straight_through")
     sink = AttentionSink(SampledCategorical("straight_through", seed=3))
-    scores, factors = normal(T, S), normal(T, S, seed=1)
-    assert gradient(lambda scores: ops.sum(sink(scores, training=True) * factors), scores).any()
+    factors = ops.convert_to_tensor(normal(T, S, seed=1))
+    assert gradient(lambda scores: ops.sum(sink(scores, training=True) * factors), normal(T, S)).any()
 
 
 def test_hard_attention_takes_a_sink():

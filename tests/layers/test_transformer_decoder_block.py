@@ -8,8 +8,9 @@ from reference import attention, transformer
 from reference.arrays import normal, to_numpy
 from tolerances import EXACT, FLOAT32
 
+from keras_attention.alignments import AttentionSink
 from keras_attention.layers import MultiHeadAttention, TransformerDecoderBlock
-from keras_attention.scores import AdditiveScore
+from keras_attention.scores import AdditiveScore, SoftCap
 
 B, T, S, D, D_SOURCE, N, HIDDEN, SLOTS = 2, 5, 7, 6, 11, 3, 13, 17
 
@@ -291,8 +292,21 @@ def test_every_option_of_a_template_reaches_both_attentions_and_comes_back_from_
     assert len({each.seed for each in attentions}) == len({each.alignment.seed for each in attentions}) == 2
 
 
-def test_decoding_step_by_step_equals_decoding_at_once_with_a_template(target, source):
-    block = built(num_heads=None, attention=MultiHeadAttention(5, 2, sliding_window=3, use_gate=True))
+TEMPLATES = {
+    "window-gate": {"num_heads": 5, "sliding_window": 3, "use_gate": True},
+    "grouped-sink-cap": {
+        "num_heads": 4,
+        "num_key_value_heads": 2,
+        "use_query_key_norm": True,
+        "alignment": AttentionSink(num_heads=4),
+        "score": SoftCap("additive", 0.5),
+    },
+}
+
+
+@pytest.mark.parametrize("options", TEMPLATES.values(), ids=TEMPLATES)
+def test_decoding_step_by_step_equals_decoding_at_once_with_a_template(options, target, source):
+    block = built(num_heads=None, attention=MultiHeadAttention(key_dim=2, **options))
     expected, cache = to_numpy(block(target, source)), block.initial_cache(source, SLOTS)
     for t in range(T):
         output, cache = block(target[:, t : t + 1], cache=cache, cache_index=t)
