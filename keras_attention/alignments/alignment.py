@@ -39,6 +39,11 @@ class Alignment(keras.layers.Layer):
             of the next T queries with which the distribution is the one after `state`, and the state after the selection.
         from_seed(seed): Class method, the alignment that a name stands for; `seed` where it draws at random.
 
+    Attributes:
+        is_softmax: Boolean, whether the weights are the softmax of the scores, so that a kernel for softmax may compute them.
+        is_categorical: Boolean, whether each query attends to exactly one position, whatever the other queries do. Another
+            position may then stand beside the S there are, as `AttentionSink` needs it.
+
     Call arguments:
         scores: Float tensor of shape `(..., T, S)`; integers are read as float32.
         mask: Boolean tensor that broadcasts to the scores, or `None`.
@@ -58,9 +63,7 @@ class Alignment(keras.layers.Layer):
         [[0.5, 0.0, 0.5]]
     """
 
-    # Whether the weights are the softmax of the scores, so that a kernel for softmax may compute them.
     is_softmax = False
-    # Whether each query attends to exactly one position, whatever the others do, so that another may stand beside them all.
     is_categorical = False
 
     def __init_subclass__(cls, **kwargs):

@@ -63,7 +63,7 @@ class AttentionSink(Alignment):
 
     References:
         Miller, 2023, "Attention is off by one". Xiao et al., 2024, section 3, arXiv:2309.17453.
-        OpenAI, 2025 (gpt-oss), section 2, arXiv:2508.10925.
+        OpenAI, 2025 (gpt-oss), arXiv:2508.10925.
     """
 
     def __init__(self, alignment="softmax", num_heads=None, learned=True, **kwargs):

@@ -100,7 +100,7 @@ class MultiHeadAttention(AttentionLayer):
         Qiu et al., 2025 (the gate), arXiv:2505.06708.
         Shazeer, 2019 (multi-query attention), arXiv:1911.02150.
         Ainslie et al., 2023 (grouped-query attention), arXiv:2305.13245.
-        Henry et al., 2020 (query and key normalization), arXiv:2010.04245.
+        Henry et al., 2020, arXiv:2010.04245; Qwen Team, 2025, arXiv:2505.09388 (query and key normalization).
     """
 
     def __init__(

@@ -162,6 +162,17 @@ def test_a_bias_of_positions_sees_all_heads(query):
         np.testing.assert_allclose(weights[:, n], attention.softmax(scores), atol=FLOAT32)
 
 
+@pytest.mark.parametrize("position", ["rotary", "t5", "alibi", "shaw", "transformer_xl"])
+def test_every_position_scheme_acts_as_on_all_heads(position, query):
+    layer, plain = (built(query, query, num_key_value_heads=K, position=position) for K in (GROUPED, N))
+    is_repeated = [any(name in weight.path for name in ("/key/", "/value/")) for weight in layer.weights]
+    weights = zip(layer.get_weights(), is_repeated, strict=True)
+    plain.set_weights([np.repeat(weight, layer.group, -2) if repeat else weight for weight, repeat in weights])
+    outputs = (to_numpy(each(query, query, return_attention_scores=True)) for each in (layer, plain))
+    for output, expected in zip(*outputs, strict=True):
+        np.testing.assert_allclose(output, expected, atol=FLOAT32)
+
+
 def test_an_alignment_sees_all_heads(query, value):
     layer = built(query, value, alignment=alignments.AdaptiveEntmax(num_heads=N))
     assert layer.alignment.logit.shape == (N, 1, 1)
