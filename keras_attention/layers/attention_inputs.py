@@ -1,5 +1,7 @@
 """The inputs of an attention, checked: tensors in one type, and one mask made of all."""
 
+import math
+
 import keras
 from keras import ops
 
@@ -49,14 +51,16 @@ def as_positions(name, positions, shape):
 
 
 def as_bias(bias, scores_shape):
-    """What a caller adds to scores of this shape, with as many axes as they have; `None` stays.
+    """What a caller adds to scores of this shape, finite, and the mask of what it allows: all but -inf. `None` stays.
+
+    A query that is allowed nothing gets zero weights by a mask, and would get NaN by -inf.
 
     Raises:
         TypeError: If it does not hold floats.
         ValueError: If it does not broadcast to the scores.
     """
     if bias is None:
-        return None
+        return None, None
     bias = bias if hasattr(bias, "dtype") else ops.convert_to_tensor(bias)
     dtype = keras.backend.standardize_dtype(bias.dtype)
     if not keras.backend.is_float_dtype(dtype):
@@ -69,7 +73,9 @@ def as_bias(bias, scores_shape):
             f"`attention_bias` must have at least two axes and broadcast to the scores, here {tuple(scores_shape)}. "
             f"Received shape {tuple(bias.shape)}."
         )
-    return insert_head_axes(bias, len(scores_shape))
+    bias = insert_head_axes(bias, len(scores_shape))
+    allowed = ops.not_equal(bias, -math.inf)  # a NaN is no mask
+    return ops.where(allowed, bias, 0), allowed
 
 
 def as_masks(**masks):

@@ -168,8 +168,8 @@ class AttentionLayer(keras.layers.Layer):
         query_positions = as_positions("query_positions", query_positions, query.shape)
         key_positions = as_positions('memory["positions"]', memory.get("positions"), value_shape)
         positions = self.positions_of(query, memory["value"], key_positions, query_positions, masks, cache_index)
-        mask = self._mask(query, memory["value"], value_shape, masks, use_causal_mask, positions, cache_index)
-        bias = as_bias(attention_bias, self.scores_shape(query.shape, value_shape))
+        bias, allowed = as_bias(attention_bias, self.scores_shape(query.shape, value_shape))
+        mask = self._mask(query, memory["value"], value_shape, masks, use_causal_mask, positions, allowed, cache_index)
         output, weights, after = self._flow(query, memory, mask, masks["query_mask"], positions, bias, training)
         outputs = [output, *([weights] if return_attention_scores else []), *([after] if "alignment" in memory else [])]
         return tuple(outputs) if len(outputs) > 1 else output
@@ -197,8 +197,8 @@ class AttentionLayer(keras.layers.Layer):
         query_positions = as_positions("query_positions", query_positions, query.shape)
         key_positions = as_positions("key_positions", key_positions, key.shape)
         positions = self.positions_of(query, value, key_positions, query_positions, masks)
-        bias = as_bias(attention_bias, self.scores_shape(query.shape, value.shape))
-        mask = self._mask(query, value, value.shape, masks, use_causal_mask, positions)
+        bias, allowed = as_bias(attention_bias, self.scores_shape(query.shape, value.shape))
+        mask = self._mask(query, value, value.shape, masks, use_causal_mask, positions, allowed)
         # What no query may read reaches no projection and no gradient.
         memory = self._prepare(value, key, used_keys(mask, len(value.shape) - 1), positions[1])
         context, weights, _ = self._flow(query, memory, mask, masks["query_mask"], positions, bias, training)
@@ -214,8 +214,8 @@ class AttentionLayer(keras.layers.Layer):
         given = (query_positions, key_positions)
         return tuple(count if each is None else each for count, each in zip(counted, given, strict=True))
 
-    def _mask(self, query, value, value_shape, masks, use_causal_mask, positions, cache_index=None):
-        """The one mask, which broadcasts to the scores, or `None`."""
+    def _mask(self, query, value, value_shape, masks, use_causal_mask, positions, allowed, cache_index=None):
+        """The one mask, which broadcasts to the scores, or `None`; `allowed` is what a bias allows."""
         return one_mask(
             query.shape,
             value_shape,
@@ -223,7 +223,7 @@ class AttentionLayer(keras.layers.Layer):
             masks,
             (ops.shape(query)[-2], ops.shape(value)[-2]),
             causal=use_causal_mask,
-            position_masks=combined.masks(self.schemes, positions),
+            position_masks=combined.masks(self.schemes, positions) + ([] if allowed is None else [allowed]),
             first=cache_index,
         )
 

@@ -69,7 +69,7 @@ class MultiHeadAttention(AttentionLayer):
             not given; masks get lost in plain arithmetic between layers, so pass them by hand when in doubt.
         value_mask, key_mask: Boolean tensors `(B, S)`, True = may be attended; as above.
         attention_mask: Boolean tensor `(T, S)`, `(B, T, S)` or `(B, N, T, S)`, broadcasting allowed.
-        attention_bias: Float tensor of such a shape, which is added to the scores.
+        attention_bias: Float tensor of such a shape, which is added to the scores; -inf forbids, as a mask does.
         query_positions, key_positions: int32 tensors `(B or 1, T)` and `(B or 1, S)`, where queries and keys stand for
             `position` and `sliding_window`. `None`: the real ones are counted. Several attention axes count as one.
         return_attention_scores: Boolean. Also return the attention weights (the name is the one of Keras).

@@ -35,7 +35,8 @@ class SoftAttention(AttentionLayer):
         training: Boolean, whether dropout is active.
         use_causal_mask: Boolean. A query attends to its own and earlier positions; with fewer queries than keys the
             last query stands at the last key.
-        attention_bias: Float tensor of the shapes of `attention_mask`, which is added to the scores.
+        attention_bias: Float tensor of the shapes of `attention_mask`, which is added to the scores; -inf forbids, as a mask
+            does.
         query_positions, key_positions: int32 tensors `(B or 1, T)` and `(B or 1, S)`, where queries and keys stand. `None`:
             the real ones are counted, and the last query stands at the last key.
 

@@ -127,6 +127,24 @@ def test_a_bias_of_the_caller_needs_no_scheme_and_may_forbid():
     np.testing.assert_allclose(to_numpy(output), to_numpy(layer(inputs, inputs, use_causal_mask=True)), atol=FLOAT32)
 
 
+def test_a_query_that_a_bias_allows_nothing_reads_nothing():
+    layer, inputs = built(SoftAttention(), (B, T, D), (B, T, D)), normal(B, T, D)
+    forbidden = np.where(np.tril(np.ones((T, T), bool)), 0.0, -np.inf).astype("float32")
+    is_real = np.arange(T) > 1  # the first two queries see padding alone
+    output, weights = layer(
+        np.where(is_real[:, None], inputs, np.nan),
+        np.where(is_real[:, None], inputs, np.nan),
+        value_mask=np.tile(is_real, (B, 1)),
+        attention_bias=forbidden,
+        return_attention_scores=True,
+    )
+    assert not to_numpy(output)[:, :2].any() and not to_numpy(weights)[:, :2].any()
+    alone = layer(inputs[:, 2:], inputs[:, 2:], use_causal_mask=True)
+    np.testing.assert_allclose(to_numpy(output)[:, 2:], to_numpy(alone), atol=FLOAT32)
+    low = np.full((T, T), -1e9, "float32")  # -inf in half precision
+    assert np.isfinite(to_numpy(SoftAttention(dtype="mixed_float16")(inputs, inputs, attention_bias=low))).all()
+
+
 def test_bad_biases_and_positions_are_errors():
     layer, inputs = built(make_rows(), (B, T, D), (B, T, D)), normal(B, T, D)
     with pytest.raises(TypeError, match=r"`attention_bias` must hold floats.*Received dtype bool.*`attention_mask`"):
