@@ -57,7 +57,7 @@ class MultiHeadAttention(AttentionLayer):
         position: A name of `positions.get` or a `PositionScheme`: what acts by the positions of query and key. `None`: nothing.
         num_key_value_heads: Integer K, number of heads of key and value, which divides N. Each is read by N / K heads of the
             query that follow each other (grouped-query attention; with one head multi-query attention), as in
-            `keras.layers.GroupedQueryAttention`, whose weights fit. A cache holds these K heads alone. `None`: N.
+            `keras.layers.GroupQueryAttention`, whose weights fit. A cache holds these K heads alone. `None`: N.
         use_query_key_norm: Boolean. Divides each head of query and key by its root mean square and multiplies it by a learned
             gain `(H,)`, one for the queries and one for the keys, before positions act on them (Qwen3, Gemma 3).
 

@@ -15,7 +15,8 @@ class Score(keras.layers.Layer):
 
     A subclass writes `call(query, key)` and, when it has weights, `build(query_shape, key_shape)` and `get_config`.
     Every axis left of the last two is batch, so the same score serves single-head attention `(B, T, D)` and
-    multi-head attention `(B, N, T, H)`; the heads then share the weights of the score.
+    multi-head attention `(B, N, T, H)`; the heads then share the weights of the score. In grouped-query attention the heads
+    that read one head of the key come as one longer query, `(B, K, N / K · T, H)`.
 
     A score that projects the keys can do it once for all queries. It then writes the two halves of its `call`, too:
     `score(query, key)` equals `score.compare(query, score.prepare(key))`.
