@@ -20,6 +20,7 @@ def next_memory(memory, inputs, length):
         [[2, 3, 4, 5]]
     """
     length = check_positive_integer("length", length)
+    inputs = ops.convert_to_tensor(inputs)
     joined = inputs if memory is None else ops.concatenate([ops.cast(memory, inputs.dtype), inputs], axis=1)
     return ops.stop_gradient(joined[:, -length:])
 
