@@ -15,12 +15,24 @@ def clipped_distances(query_positions, key_positions, max_distance):
     return ops.clip(distances, -max_distance, max_distance) + max_distance
 
 
+def places_in_table(rows, sizes, count):
+    """Where the row of each pair `(B or 1, T, S)` stands in a flattened table `(B, N, T, count)`: `(B, N, T, S)`."""
+    B, N, T = sizes
+    return ops.reshape(ops.arange(B * N * T, dtype="int32") * count, (B, N, T, 1)) + rows[:, None]
+
+
+def taken_by_row(table, rows):
+    """The entries of a `table (B, N, T, count)` in the rows `(B or 1, T, S)` of the keys: `(B, N, T, S)`."""
+    # `keras.ops.take_along_axis` cannot broadcast to an empty batch in a graph.
+    *sizes, count = ops.shape(table)
+    return ops.take(ops.reshape(table, (-1,)), places_in_table(rows, sizes, count))
+
+
 def sums_by_row(weights, rows, count):
     """Sums of the `weights (B, N, T, S)` of the keys that share one of `count` rows `(B or 1, T, S)`: `(B, N, T, count)`."""
-    B, N, T = ops.shape(weights)[:3]
-    first = ops.reshape(ops.arange(B * N * T, dtype="int32") * count, (B, N, T, 1))
-    segments = ops.reshape(first + rows[:, None], (-1,))
-    return ops.reshape(ops.segment_sum(ops.reshape(weights, (-1,)), segments, B * N * T * count), (B, N, T, count))
+    B, N, T = sizes = ops.shape(weights)[:3]
+    places = ops.reshape(places_in_table(rows, sizes, count), (-1,))
+    return ops.reshape(ops.segment_sum(ops.reshape(weights, (-1,)), places, B * N * T * count), (B, N, T, count))
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -74,7 +86,7 @@ class ShawRelative(PositionScheme):
         dtype = float32_or_better(query.dtype)
         by_row = ops.einsum("bnth,kh->bntk", ops.cast(query, dtype), ops.cast(self.key_embeddings, dtype))
         rows = clipped_distances(query_positions, key_positions, self.max_distance)
-        return ops.take_along_axis(by_row, rows[:, None], axis=-1)  # (B, N, T, S)
+        return taken_by_row(by_row, rows)  # (B, N, T, S)
 
     def relative_context(self, weights, query_positions, key_positions):
         if not self.use_values:

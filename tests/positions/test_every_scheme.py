@@ -249,8 +249,8 @@ def test_schemes_are_compiled_for_lengths_that_are_unknown(model):
 def test_an_exported_model_serves_schemes_at_any_length(model, tmp_path):
     import tensorflow as tf
 
-    part = keras.Model(model.input, {scheme: model.output[scheme] for scheme in ("rotary", "t5")})
+    part = keras.Model(model.input, {scheme: model.output[scheme] for scheme in ("rotary", "shaw", "t5")})
     part.export(tmp_path, verbose=False)
     served = tf.saved_model.load(tmp_path)
-    for inputs in (normal(B, T, D), normal(3, 5, D)):
+    for inputs in (normal(B, T, D), normal(3, 5, D), normal(0, 5, D), normal(3, 0, D)):
         assert_outputs(to_numpy(served.serve(inputs)), to_numpy(part(inputs)), FLOAT32)
