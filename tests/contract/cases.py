@@ -532,6 +532,12 @@ POSITION_CASES = (
         **_ATTENTION,
     ),
     Case(
+        layers.TransformerDecoderBlock,
+        {"num_heads": 17, "intermediate_dim": 13, "position": "transformer_xl"},
+        variant="transformer_xl",
+        **_DECODER_BLOCK,
+    ),
+    Case(
         models.PointerNetwork,
         {"feature_dim": 7, "encoder": _CONVOLUTION, "hidden_dim": 13, "constraint": "permutation"},
         variant="convolution",
