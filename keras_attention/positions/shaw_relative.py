@@ -23,14 +23,17 @@ def places_in_table(rows, sizes, count):
 
 def taken_by_row(table, rows):
     """The entries of a `table (B, N, T, count)` in the rows `(B or 1, T, S)` of the keys: `(B, N, T, S)`."""
-    # `keras.ops.take_along_axis` cannot broadcast to an empty batch in a graph.
+    # `keras.ops.take_along_axis` cannot broadcast to an empty batch in a graph, and `take` forgets an empty shape on JAX.
     *sizes, count = ops.shape(table)
-    return ops.take(ops.reshape(table, (-1,)), places_in_table(rows, sizes, count))
+    places = places_in_table(rows, sizes, count)
+    return ops.reshape(ops.take(ops.reshape(table, (-1,)), ops.reshape(places, (-1,)), axis=0), ops.shape(places))
 
 
 def sums_by_row(weights, rows, count):
     """Sums of the `weights (B, N, T, S)` of the keys that share one of `count` rows `(B or 1, T, S)`: `(B, N, T, count)`."""
     B, N, T = sizes = ops.shape(weights)[:3]
+    if 0 in weights.shape:  # torch cannot sum nothing
+        return ops.zeros((B, N, T, count), weights.dtype)
     places = ops.reshape(places_in_table(rows, sizes, count), (-1,))
     return ops.reshape(ops.segment_sum(ops.reshape(weights, (-1,)), places, B * N * T * count), (B, N, T, count))
 

@@ -122,19 +122,6 @@ def test_one_head_is_a_head_of_several(scheme):
     np.testing.assert_allclose(weights, weights_of_heads[:, 0], atol=FLOAT32)
 
 
-@each_scheme
-def test_heads_that_share_one_key_and_value_have_a_scheme_each(scheme):
-    grouped, repeated = built(scheme, num_key_value_heads=1), MultiHeadAttention(N, H, position=SCHEMES[scheme].make())
-    repeated.build((B, None, D), (B, None, D))
-    weights = [to_numpy(weight) for weight in grouped.weights]
-    pairs = zip(weights, repeated.weights, strict=True)
-    repeated.set_weights([np.broadcast_to(ours, theirs.shape) for ours, theirs in pairs])
-    inputs = normal(B, T, D)
-    expected = results(repeated, inputs, inputs, BY_HAND, BY_HAND)
-    for result, reference in zip(results(grouped, inputs, inputs, BY_HAND, BY_HAND), expected, strict=True):
-        np.testing.assert_allclose(result, reference, atol=FLOAT32)
-
-
 def one_head_without_projections(position):
     return MultiHeadAttention(1, H, use_bias=False, position=position)
 
@@ -155,6 +142,17 @@ def test_padding_anywhere_moves_no_position(scheme):
     output, weights = results(built(scheme), padded, mask, function=masked)
     np.testing.assert_allclose(output[0, real], alone[0][0], atol=FLOAT32)
     np.testing.assert_allclose(weights[0][:, real[:, None], real], alone[1][0], atol=FLOAT32)
+
+
+@each_scheme
+@pytest.mark.parametrize("sizes", [(0, T, T), (B, 0, T), (B, T, 0)], ids=["rows", "queries", "keys"])
+def test_nothing_gives_nothing(scheme, sizes):
+    rows, queries, keys = sizes
+    inputs, value = (np.ones((rows, length, D), "float32") for length in (queries, keys))
+    output, weights = results(built(scheme), inputs, value, None, None)
+    assert output.shape == (rows, queries, D)
+    assert weights.shape == (rows, N, queries, keys)
+    assert np.isfinite(output).all()
 
 
 def decode(layer, inputs):
