@@ -30,6 +30,36 @@ def compiled(function, layer, **options):
     return call
 
 
+def method(layer, tensors, masks, name, **options):
+    return getattr(layer, name)(*tensors, **masks, **options)
+
+
+class Whole:
+    """A layer whose methods are compiled: tensors by position, or as `mask`; all other options are constants."""
+
+    def __init__(self, layer):
+        self.layer = layer
+
+    def __getattr__(self, name):
+        def call(*tensors, mask=None, **options):
+            if not self.layer.built:
+                self.layer.build(tensors[0].shape)
+            masks = {} if mask is None else {"mask": mask}
+            return compiled(method, self.layer, name=name, **options)(tensors, masks)
+
+        attribute = getattr(self.layer, name)
+        return call if callable(attribute) else attribute
+
+    def __call__(self, *tensors, **options):
+        return self.__getattr__("__call__")(*tensors, **options)
+
+
+def whole(layer):
+    """The layer, whose calls and methods JAX compiles as a whole; make it once for all tests."""
+    return Whole(layer) if keras.backend.backend() == "jax" else layer
+
+
+@functools.cache
 def jitted(function, **options):
     """The same of `function(*tensors, **options)`, which needs no layer."""
     function = functools.partial(function, **options) if options else function

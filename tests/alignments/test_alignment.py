@@ -1,8 +1,11 @@
 """The interface of the alignments, and `alignments.get`."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
+from compiled import whole
 from keras import ops
 from reference import attention, monotonic, sparse_weights, trees
 from reference.arrays import normal, to_numpy
@@ -79,7 +82,7 @@ def test_an_alignment_of_a_user_must_return_one_weight_for_each_score(name):
 
 @pytest.mark.parametrize("name", ["softmax", "sampled", "sparsemax", "entmax", "sigmoid", "linear_chain"])
 def test_queries_that_are_independent_have_an_empty_state(name):
-    alignment, scores = built(name, (T, S)), ops.array(normal(2, T, S))
+    alignment, scores = whole(built(name, (T, S))), normal(2, T, S)
     state = alignment.initial_state((2, S))
     assert state == {}
     weights, state = alignment.step(scores[:, 1:], None, state)
@@ -126,6 +129,9 @@ def built(name, shape):
     return alignment
 
 
+shared = functools.cache(lambda name: built(name, (1, 3, 3)))
+
+
 def double_scores(name):
     """Scores with more digits than float32 has."""
     shape = (4, 4) if name == "dependency_tree" else (T, S)
@@ -160,10 +166,10 @@ def test_samples_and_all_values_of_float64_are_float64(name):
 )
 def test_scores_of_integers_have_the_weights_of_floats(name, dtype):
     scores = np.array([[[0, 1, 1], [1, 0, 1], [1, 1, 0]]], dtype)
-    alignment = alignments.get(name)
+    alignment = whole(shared(name))
     weights = alignment(ops.convert_to_tensor(scores.astype("float32")))
     np.testing.assert_array_equal(to_numpy(alignment(ops.convert_to_tensor(scores))), to_numpy(weights))
-    assert alignment(keras.Input((3, 3), dtype=dtype)).dtype == "float32"
+    assert shared(name)(keras.Input((3, 3), dtype=dtype)).dtype == "float32"
 
 
 @pytest.mark.parametrize(

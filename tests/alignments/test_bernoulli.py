@@ -1,9 +1,11 @@
+import functools
 import itertools
 import math
 
 import keras
 import numpy as np
 import pytest
+from compiled import whole
 from keras import ops
 from reference.arrays import normal, to_numpy
 from reference.gradients import gradient
@@ -17,15 +19,21 @@ B, T, S = 2, 3, 5
 SELECTIONS = np.array(list(itertools.product([0.0, 1.0], repeat=S)), "float32")
 
 
+@functools.cache
+def made(kind, **options):
+    """An alignment of Bernoulli or a chain that has learned nothing, which JAX compiles once for all tests."""
+    return whole(kind(**options))
+
+
 def sigmoid(scores):
     return 1.0 / (1.0 + np.exp(-np.asarray(scores, "float64")))
 
 
 def test_each_position_is_on_with_the_probability_of_its_own_score():
     scores, mask = normal(B, T, S), np.array([True, False, True, True, False])
-    np.testing.assert_allclose(Bernoulli()(scores), sigmoid(scores), atol=FLOAT32)
-    np.testing.assert_allclose(Bernoulli()(scores, mask=mask), sigmoid(scores) * mask, atol=FLOAT32)
-    np.testing.assert_allclose(Bernoulli().marginals(scores, mask), sigmoid(scores) * mask, atol=FLOAT32)
+    np.testing.assert_allclose(made(Bernoulli)(scores), sigmoid(scores), atol=FLOAT32)
+    np.testing.assert_allclose(made(Bernoulli)(scores, mask=mask), sigmoid(scores) * mask, atol=FLOAT32)
+    np.testing.assert_allclose(made(Bernoulli).marginals(scores, mask), sigmoid(scores) * mask, atol=FLOAT32)
 
 
 def test_distribution_equals_the_enumeration_of_all_selections():
@@ -34,7 +42,7 @@ def test_distribution_equals_the_enumeration_of_all_selections():
     totals = np.sum(possible * scores, axis=-1, dtype="float64")
     log_partition = np.logaddexp.reduce(totals)
     probabilities = np.exp(totals - log_partition)
-    alignment, rows = Bernoulli(), np.broadcast_to(scores, possible.shape)
+    alignment, rows = made(Bernoulli), np.broadcast_to(scores, possible.shape)
     np.testing.assert_allclose(alignment.log_partition(scores, mask), log_partition, atol=FLOAT32)
     np.testing.assert_allclose(alignment.log_prob(possible, rows, mask), np.log(probabilities), atol=FLOAT32)
     np.testing.assert_allclose(alignment.marginals(scores, mask), probabilities @ possible, atol=FLOAT32)
@@ -46,13 +54,13 @@ def test_distribution_equals_the_enumeration_of_all_selections():
 
 def test_a_selection_of_a_masked_position_is_impossible():
     mask = np.array([True, False])
-    log_prob = to_numpy(Bernoulli().log_prob(np.eye(2, dtype="float32"), np.zeros((2, 2), "float32"), mask))
+    log_prob = to_numpy(made(Bernoulli).log_prob(np.eye(2, dtype="float32"), np.zeros((2, 2), "float32"), mask))
     np.testing.assert_allclose(log_prob, [math.log(0.5), -1e30])
 
 
 def test_samples_have_the_frequencies_of_the_marginals():
     scores, mask = np.broadcast_to(normal(S), (4001, S)), np.array([True, True, True, False, True])
-    samples = to_numpy(Bernoulli().sample(scores, mask, seed=3))
+    samples = to_numpy(made(Bernoulli).sample(scores, mask, seed=3))
     assert set(np.unique(samples)) == {0.0, 1.0}
     np.testing.assert_allclose(samples.mean(axis=0), sigmoid(scores[0]) * mask, atol=0.03)
 
@@ -63,11 +71,11 @@ def test_samples_have_the_frequencies_of_the_marginals():
 @pytest.mark.parametrize("kind", [Bernoulli, LinearChain])
 def test_normalized_weights_are_shares_of_the_marginals_times_the_scale(kind):
     scores, mask = normal(B, T, S), np.array([True, False, True, True, False])
-    alignment = kind(normalize="l1", scale=2.0)
+    alignment = made(kind, normalize="l1", scale=2.0)
     weights, marginals = to_numpy(alignment(scores, mask=mask)), sigmoid(scores) * mask
     np.testing.assert_allclose(weights, 2.0 * marginals / marginals.sum(axis=-1, keepdims=True), atol=FLOAT32)
     np.testing.assert_allclose(alignment.marginals(scores, mask), marginals, atol=FLOAT32)
-    np.testing.assert_allclose(kind(scale=0.5)(scores, mask=mask), 0.5 * marginals, atol=FLOAT32)
+    np.testing.assert_allclose(made(kind, scale=0.5)(scores, mask=mask), 0.5 * marginals, atol=FLOAT32)
 
 
 @pytest.mark.parametrize("kind", [Bernoulli, LinearChain])
@@ -77,7 +85,7 @@ def test_normalized_weights_are_exact_where_all_probabilities_round_to_zero_or_o
     scores = np.array([[level, level + 1.0, level - 2.0]], "float32")
     shares = np.exp([0.0, 1.0, -2.0]) if level < 0 else np.ones(3)
     expected, factors = shares / shares.sum(), np.array([1.0, -2.0, 3.0])
-    alignment = kind(normalize="l1")
+    alignment = made(kind, normalize="l1")
     np.testing.assert_allclose(alignment(scores), [expected], atol=FLOAT32)
     found = gradient(lambda scores: ops.sum(alignment(scores) * ops.array(factors, "float32")), scores)
     slopes = expected * (factors - np.sum(expected * factors)) if level < 0 else np.zeros(3)
@@ -88,7 +96,7 @@ def test_normalized_weights_are_exact_where_all_probabilities_round_to_zero_or_o
 @pytest.mark.parametrize("kind", [Bernoulli, LinearChain])
 def test_nothing_to_attend_gives_zeros_everywhere(kind, normalize):
     scores, nothing = normal(T, S), np.zeros((T, S), bool)
-    alignment = kind(normalize=normalize)
+    alignment = made(kind, normalize=normalize)
     for weights in (alignment(scores, mask=nothing), alignment.mode(scores, nothing)):
         assert not to_numpy(weights).any()
     assert not to_numpy(alignment.sample(scores, nothing, seed=1)).any()
@@ -106,7 +114,7 @@ def test_nothing_to_attend_gives_zeros_everywhere(kind, normalize):
 @pytest.mark.parametrize("kind", [Bernoulli, LinearChain])
 def test_content_of_masked_positions_has_no_influence(kind, content):
     scores, mask = np.array([[1.0, content, -2.0]], "float32"), np.array([[True, False, True]])
-    alignment = kind(normalize="l1")
+    alignment = made(kind, normalize="l1")
     alignment(scores, mask=mask)
 
     def all_results(scores):
@@ -123,9 +131,9 @@ def test_content_of_masked_positions_has_no_influence(kind, content):
 @pytest.mark.parametrize("kind", [Bernoulli, LinearChain])
 def test_huge_scores_have_finite_results_and_gradients(kind):
     scores = np.array([[3e38, -3e38, 0.0], [1e30, 1e30, -1e30]], "float32")
-    alignment = kind()
+    alignment = made(kind)
     np.testing.assert_allclose(alignment(scores), [[1, 0, 0.5], [1, 1, 0]], atol=FLOAT32)
-    for function in (alignment, kind(normalize="l1"), alignment.entropy):
+    for function in (alignment, made(kind, normalize="l1"), alignment.entropy):
         found = gradient(lambda scores, function=function: ops.sum(function(scores)[..., 0]), scores)
         assert np.isfinite(found).all()
 
@@ -133,7 +141,7 @@ def test_huge_scores_have_finite_results_and_gradients(kind):
 @pytest.mark.parametrize("kind", [Bernoulli, LinearChain])
 def test_weights_have_the_type_of_the_scores_and_are_computed_in_float32(kind):
     scores = ops.cast(normal(T, S), "bfloat16")
-    alignment = kind(dtype="mixed_bfloat16")
+    alignment = made(kind, dtype="mixed_bfloat16")
     weights = alignment(scores)
     assert keras.backend.standardize_dtype(weights.dtype) == "bfloat16"
     assert keras.backend.standardize_dtype(alignment.entropy(scores).dtype) == "float32"
@@ -144,7 +152,7 @@ def test_weights_have_the_type_of_the_scores_and_are_computed_in_float32(kind):
 @pytest.mark.parametrize("shape", [(B, T, 0), (0, T, S), (B, 0, S)])
 @pytest.mark.parametrize("kind", [Bernoulli, LinearChain])
 def test_empty_scores_give_empty_results(kind, shape):
-    alignment, scores = kind(normalize="l1"), ops.zeros(shape)
+    alignment, scores = made(kind, normalize="l1"), ops.zeros(shape)
     assert alignment(scores).shape == alignment.sample(scores, seed=1).shape == shape
     assert alignment.entropy(scores).shape == alignment.log_partition(scores).shape == shape[:-1]
 

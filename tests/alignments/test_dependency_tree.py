@@ -1,6 +1,9 @@
+import functools
+
 import keras
 import numpy as np
 import pytest
+from compiled import whole
 from keras import ops
 from reference import trees
 from reference.arrays import normal, to_numpy
@@ -17,13 +20,19 @@ B, T, S = 2, 5, 7
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single", "multi"])
 
 
+@functools.cache
+def made(*arguments, **options):
+    """The alignment, which JAX compiles once for all tests."""
+    return whole(DependencyTree(*arguments, **options))
+
+
 def scores_of(scale, seed=3):
     return (scale * np.random.default_rng(seed).uniform(-1, 1, size=MASK.shape)).astype("float32")
 
 
 @ROOTS
 def test_log_prob_and_entropy_equal_the_enumeration_of_all_trees(single_root):
-    alignment, scores = DependencyTree(single_root=single_root), scores_of(2)
+    alignment, scores = made(single_root=single_root), scores_of(2)
     entropy = to_numpy(alignment.entropy(ops.array(scores), MASK))
     log_partition = to_numpy(alignment.log_partition(ops.array(scores), MASK))
     selections = np.zeros((2, *MASK.shape), "float32")  # of each row the first and the last tree
@@ -42,7 +51,7 @@ def test_log_prob_and_entropy_equal_the_enumeration_of_all_trees(single_root):
 @ROOTS
 def test_probabilities_of_all_trees_sum_to_one(single_root):
     scores, found = normal(4, 4), trees.trees(np.ones((4, 4), bool), single_root)
-    log_probs = DependencyTree(single_root=single_root).log_prob(
+    log_probs = made(single_root=single_root).log_prob(
         found.astype("float32"), ops.broadcast_to(ops.array(scores), found.shape)
     )
     np.testing.assert_allclose(np.exp(to_numpy(log_probs)).sum(), 1.0, atol=FLOAT32)
@@ -50,14 +59,14 @@ def test_probabilities_of_all_trees_sum_to_one(single_root):
 
 def test_entropy_of_extreme_scores_keeps_its_digits():
     scores = scores_of(1) + 1000.0  # a number that all trees have in common
-    expected = to_numpy(DependencyTree().entropy(ops.array(scores - np.float32(1000.0)), MASK))
-    np.testing.assert_allclose(DependencyTree().entropy(ops.array(scores), MASK), expected, atol=FLOAT32)
+    expected = to_numpy(made().entropy(ops.array(scores - np.float32(1000.0)), MASK))
+    np.testing.assert_allclose(made().entropy(ops.array(scores), MASK), expected, atol=FLOAT32)
 
 
 @ROOTS
 @pytest.mark.parametrize("scale", [1e15, 1e25])
 def test_scores_are_right_up_to_the_bound_that_is_promised(scale, single_root):
-    alignment, scores = DependencyTree(single_root=single_root), scores_of(scale / 2)  # no two differ by more
+    alignment, scores = made(single_root=single_root), scores_of(scale / 2)  # no two differ by more
     np.testing.assert_allclose(alignment(scores, mask=MASK), trees.marginals(scores, MASK, single_root), atol=EXACT)
     np.testing.assert_allclose(alignment.mode(scores, MASK), trees.marginals(scores, MASK, single_root), atol=EXACT)
 
@@ -65,25 +74,25 @@ def test_scores_are_right_up_to_the_bound_that_is_promised(scale, single_root):
 def test_gradient_of_the_log_probability_is_the_tree_less_the_marginals():
     scores, tree = normal(T, T), np.eye(T, k=-1, dtype="float32") + np.eye(1, T, dtype="float32").T * np.eye(1, T)
     tree = tree.astype("float32")
-    found = gradient(lambda scores: DependencyTree().log_prob(tree, scores), scores)
+    found = gradient(lambda scores: made().log_prob(tree, scores), scores)
     np.testing.assert_allclose(found, tree - trees.marginals(scores, np.ones((T, T), bool), True), atol=FLOAT32)
 
 
 def test_what_is_no_tree_has_the_lowest_log_probability():
     scores = normal(T, T)
     circle, two_roots = np.roll(np.eye(T, dtype="float32"), 1, axis=1), np.eye(T, dtype="float32")
-    assert float(DependencyTree().log_prob(circle, scores)) == np.float32(LOWEST)
-    assert float(DependencyTree().log_prob(two_roots, scores)) == np.float32(LOWEST)
+    assert float(made().log_prob(circle, scores)) == np.float32(LOWEST)
+    assert float(made().log_prob(two_roots, scores)) == np.float32(LOWEST)
     np.testing.assert_allclose(
-        DependencyTree(single_root=False).log_prob(two_roots, scores),
-        np.trace(scores) - to_numpy(DependencyTree(single_root=False).log_partition(scores)),
+        made(single_root=False).log_prob(two_roots, scores),
+        np.trace(scores) - to_numpy(made(single_root=False).log_partition(scores)),
         atol=FLOAT32,
     )
 
 
 def test_nothing_to_attend_gives_zeros_everywhere():
     scores, nothing = normal(T, T), np.zeros((T, T), bool)
-    alignment = DependencyTree()
+    alignment = made()
     for selection in (alignment(scores, mask=nothing), alignment.mode(scores, nothing)):
         assert not to_numpy(selection).any()
     assert not to_numpy(alignment.sample(scores, nothing, seed=1)).any()
@@ -95,7 +104,7 @@ def test_nothing_to_attend_gives_zeros_everywhere():
 
 @pytest.mark.parametrize("shape", [(0, T, T), (B, 0, 0)])
 def test_empty_scores_give_empty_results(shape):
-    alignment, scores = DependencyTree(), ops.zeros(shape)
+    alignment, scores = made(), ops.zeros(shape)
     for selection in (alignment(scores), alignment.mode(scores), alignment.sample(scores, seed=1)):
         assert selection.shape == shape
     assert alignment.entropy(scores).shape == alignment.log_partition(scores).shape == shape[:1]
@@ -105,13 +114,13 @@ def test_empty_scores_give_empty_results(shape):
 def test_permuting_the_words_permutes_the_trees(rng):
     scores, order = normal(T, T), rng.permutation(T)
     permuted = scores[order][:, order]
-    for function in (DependencyTree(), DependencyTree().mode):
+    for function in (made(), made().mode):
         np.testing.assert_allclose(function(permuted), to_numpy(function(scores))[order][:, order], atol=FLOAT32)
 
 
 def test_under_a_causal_mask_the_first_word_is_the_root():
     scores = normal(T, T)
-    weights = to_numpy(DependencyTree()(scores, mask=np.tril(np.ones((T, T), bool))))
+    weights = to_numpy(made()(scores, mask=np.tril(np.ones((T, T), bool))))
     expected = np.exp(np.where(np.tril(np.ones((T, T)), -1), scores, -np.inf))
     expected[0, 0] = 1.0
     np.testing.assert_allclose(weights, expected / expected.sum(axis=-1, keepdims=True), atol=FLOAT32)
@@ -120,9 +129,9 @@ def test_under_a_causal_mask_the_first_word_is_the_root():
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_weights_have_the_type_of_the_scores_and_are_computed_in_float32(dtype):
     scores = ops.cast(normal(T, T), dtype)
-    weights = DependencyTree()(scores)
+    weights = made()(scores)
     assert keras.backend.standardize_dtype(weights.dtype) == dtype
-    exact = to_numpy(DependencyTree()(ops.cast(scores, "float32")))
+    exact = to_numpy(made()(ops.cast(scores, "float32")))
     np.testing.assert_allclose(ops.cast(weights, "float32"), exact, atol=HALF[f"mixed_{dtype}"])
 
 

@@ -1,11 +1,13 @@
 """Any alignment made hard: over all selections its REINFORCE gradients add up to the gradient of the expected loss."""
 
+import functools
 import itertools
 import math
 
 import keras
 import numpy as np
 import pytest
+from compiled import compiled
 from keras import ops
 from reference import attention, linear_chain, monotonic, sparse_weights, trees
 from reference.arrays import normal, to_numpy
@@ -147,37 +149,63 @@ def test_the_mean_gradient_over_all_selections_is_that_of_the_expected_loss(name
 # === What it gives ===
 
 
+def recorded(sampled, scores, mask):
+    with Recorder() as recorder:
+        selection = sampled(scores, mask=mask, training=True)
+    return selection, recorder.log_prob(B), recorder.entropy(B)
+
+
+def values_of(alignment, selection, scores, mask):
+    return (
+        alignment.log_prob(selection, scores, mask),
+        alignment.entropy(scores, mask),
+        alignment.marginals(scores, mask),
+        alignment.mode(scores, mask),
+    )
+
+
 @pytest.mark.parametrize("name", ["linear_chain", "monotonic", "sparsemax"])  # of rows, of all queries, with zeros
 def test_it_gives_the_mode_at_inference_and_records_a_sample_in_training(name):
     alignment, plain = (DISTRIBUTIONS[name][0]() for _ in range(2))
     sampled, scores = Sampled(alignment, seed=3), normal(B, T, T)
     mask = np.arange(T) < np.array([[[T]], [[2]]])
-    mode = to_numpy(sampled(scores, mask=mask))
+    sampled.build(scores.shape)
     plain.build(scores.shape)
     for own, weight in zip(alignment.weights, plain.trainable_weights, strict=False):
         weight.assign(own)
-    np.testing.assert_allclose(mode, plain.mode(scores, mask), atol=EXACT)
-    with Recorder() as recorder:
-        selection = to_numpy(sampled(scores, mask=mask, training=True))
+    selection, log_prob, entropy = to_numpy(compiled(recorded, sampled)(scores, mask))
     assert set(np.unique(selection)) <= {0.0, 1.0} and not (selection * ~mask).any()
-    expected = [to_numpy(values) for values in (plain.log_prob(selection, scores, mask), plain.entropy(scores, mask))]
-    for found, values in zip((recorder.log_prob(B), recorder.entropy(B)), expected, strict=True):
+    expected = to_numpy(compiled(values_of, plain)(selection, scores, mask))
+    for found, values in zip((log_prob, entropy), expected[:2], strict=True):
         np.testing.assert_allclose(found, values.reshape(B, -1).sum(axis=-1), atol=FLOAT32)
-    for found, values in zip(
-        (sampled.log_prob(selection, scores, mask), sampled.entropy(scores, mask)), expected, strict=True
-    ):
+    for found, values in zip(compiled(values_of, sampled)(selection, scores, mask), expected, strict=True):
         np.testing.assert_allclose(found, values, atol=EXACT)
-    np.testing.assert_allclose(sampled.marginals(scores, mask), plain.marginals(scores, mask), atol=EXACT)
+    np.testing.assert_allclose(compiled(Sampled.__call__, sampled)(scores, mask), expected[-1], atol=EXACT)
 
 
 def test_the_softmax_is_drawn_from_as_by_sampled_categorical():
-    scores = normal(B, T, S)
-    found, expected = Sampled("softmax", seed=5), alignments.SampledCategorical(seed=5)
+    scores, both = normal(B, T, S), (Sampled("softmax", seed=5), alignments.SampledCategorical(seed=5))
+    for layer in both:
+        layer.build(scores.shape)
     for _ in range(2):
-        np.testing.assert_array_equal(to_numpy(found(scores, training=True)), to_numpy(expected(scores, training=True)))
+        draws = [to_numpy(compiled(type(layer).__call__, layer, training=True)(scores)) for layer in both]
+        np.testing.assert_array_equal(*draws)
 
 
 # === Step by step ===
+
+
+@functools.cache
+def walks():
+    alignment = Sampled(Monotonic(initial_offset=0.0), seed=3)
+    alignment.build((101, 7, S))
+    return alignment
+
+
+def recorded_step(alignment, scores, mask, state):
+    with Recorder() as recorder:
+        row, state = alignment.step(scores, mask, state, training=True)
+    return row, recorder.log_prob(len(mask)), state
 
 
 def walked(alignment, scores, mask, lengths):
@@ -185,24 +213,21 @@ def walked(alignment, scores, mask, lengths):
     state, weights, log_prob, begin = alignment.initial_state((len(mask), S)), [], 0.0, 0
     for length in lengths:
         rows = slice(begin, begin + length)
-        with Recorder() as recorder:
-            row, state = alignment.step(scores[:, rows], mask[:, rows], state, training=True)
+        row, of_step, state = compiled(recorded_step, alignment)(scores[:, rows], mask[:, rows], state)
         weights.append(to_numpy(row))
-        log_prob = log_prob + to_numpy(recorder.log_prob(len(mask)))
+        log_prob = log_prob + to_numpy(of_step)
         begin += length
     return np.concatenate(weights, axis=1), log_prob, state
 
 
-@pytest.mark.parametrize("lengths", [[1] * 7, [3, 2, 2]])
+@pytest.mark.parametrize("lengths", [[1] * 7, [3, 3, 1]])
 def test_walks_are_drawn_step_by_step(lengths):
     mask = np.ones((101, 7, S), bool)
     mask[:50, [0, 3]] = False
     mask[:50, 5, 1:] = False  # behind most walks
-    scores = ops.convert_to_tensor(np.broadcast_to(normal(7, S), mask.shape))
-    alignment = Sampled(Monotonic(initial_offset=0.0), seed=3)
-    alignment.build(mask.shape)
-    walks, log_prob, state = walked(alignment, scores, mask, lengths)
-    expected = to_numpy(alignment.log_prob(walks, scores, mask))
+    scores, alignment = np.broadcast_to(normal(7, S), mask.shape), walks()
+    drawn, log_prob, state = walked(alignment, scores, mask, lengths)
+    expected = to_numpy(compiled(Sampled.log_prob, alignment)(drawn, scores, mask))
     assert (expected > -100).all()  # possible
     np.testing.assert_allclose(log_prob, expected, atol=FLOAT32)
     goes_on = to_numpy(state["weights"]).any(axis=-1)
@@ -210,21 +235,20 @@ def test_walks_are_drawn_step_by_step(lengths):
 
 
 def test_after_a_diverged_step_a_drawn_walk_is_nan():
-    scores, mask = normal(B, 3, S), np.ones((B, 3, S), bool)
+    scores, mask = normal(101, 3, S), np.ones((101, 3, S), bool)
     scores[1, 1, 2], mask[1, 2, 0] = np.nan, False
-    walk, log_prob, _ = walked(
-        Sampled(Monotonic(initial_offset=0.0), seed=3), ops.convert_to_tensor(scores), mask, [1] * 3
-    )
-    assert np.isfinite(walk[0]).all() and np.isfinite(walk[1, 0]).all() and np.isnan(walk[1, 1]).all()
+    walk, log_prob, _ = walked(walks(), scores, mask, [1] * 3)
+    others = np.arange(101) != 1
+    assert np.isfinite(walk[others]).all() and np.isfinite(walk[1, 0]).all() and np.isnan(walk[1, 1]).all()
     assert np.isnan(walk[1, 2]).tolist() == [False] + [True] * (S - 1)
-    assert np.isfinite(log_prob[0]) and np.isnan(log_prob[1])
+    assert np.isfinite(log_prob[others]).all() and np.isnan(log_prob[1])
 
 
 def test_steps_at_inference_are_the_mode():
-    alignment, scores = Sampled(Monotonic(initial_offset=0.0)), ops.convert_to_tensor(normal(B, T, S))
-    expected, state, rows = to_numpy(alignment(scores)), alignment.initial_state((B, S)), []
+    alignment, scores, rows = walks(), normal(B, T, S), []
+    expected, state = to_numpy(compiled(Sampled.__call__, alignment)(scores)), alignment.initial_state((B, S))
     for t in range(T):
-        row, state = alignment.step(scores[:, t : t + 1], None, state)
+        row, state = compiled(Sampled.step, alignment)(scores[:, t : t + 1], None, state)
         rows.append(to_numpy(row))
     np.testing.assert_allclose(np.concatenate(rows, axis=1), expected, atol=EXACT)
 

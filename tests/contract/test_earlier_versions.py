@@ -54,6 +54,7 @@ def test_the_weights_of_version_0_1_load_into_a_new_model(path, tmp_path):
     check(model, path.stem)
 
 
+@pytest.mark.skipif(keras.backend.backend() == "jax", reason="test_compiled.py trains a Transformer, which takes long")
 def test_a_loaded_transformer_trains_on(rng):
     model = keras.saving.load_model(FOLDER / "compiled-Transformer.keras")
     inputs, _ = inputs_and_outputs("compiled-Transformer")

@@ -1,6 +1,9 @@
+import functools
+
 import keras
 import numpy as np
 import pytest
+from compiled import compiled
 from keras import ops
 from reference import glimpses
 from reference.arrays import normal, to_numpy
@@ -10,6 +13,12 @@ from tolerances import EXACT, FLOAT32
 from keras_attention.layers import GlimpseSensor
 
 B, H, W, C = 2, 7, 11, 3
+
+
+@functools.cache
+def sensor_of(*arguments, **options):
+    """The sensor as a function, which JAX compiles once for each shape."""
+    return compiled(GlimpseSensor.__call__, GlimpseSensor(*arguments, **options))
 
 
 def location_of(*pixels):
@@ -22,7 +31,7 @@ def test_a_glimpse_equals_the_loop_at_any_location(size, num_scales, scale_facto
     locations = np.array([[0, 0], [-1, -1], [1, 1], [-1, 1], [1.3, -0.2], [-5, 0], [0.7, 9]], "float32")
     locations = np.concatenate([locations, rng.uniform(-1.2, 1.2, (6, 2)).astype("float32")])
     images = normal(len(locations), H, W, C)
-    found = GlimpseSensor(size, num_scales, scale_factor)(images, locations)
+    found = sensor_of(size, num_scales, scale_factor)(images, locations)
     expected = [
         glimpses.glimpse(image, location.astype("float64"), size, num_scales, scale_factor)
         for image, location in zip(images, locations, strict=True)
@@ -32,15 +41,15 @@ def test_a_glimpse_equals_the_loop_at_any_location(size, num_scales, scale_facto
 
 def test_a_glimpse_at_whole_pixels_is_a_slice_of_the_image():
     images = normal(1, H, W, C)
-    glimpse = GlimpseSensor(size=3)(images, location_of(3.5, 5.5))  # the centers of pixels 3 and 5
+    glimpse = sensor_of(size=3)(images, location_of(3.5, 5.5))  # the centers of pixels 3 and 5
     np.testing.assert_allclose(glimpse, images[:, 2:5, 4:7], atol=FLOAT32)
-    glimpse = GlimpseSensor(size=4)(images, location_of(2, 5))
+    glimpse = sensor_of(size=4)(images, location_of(2, 5))
     np.testing.assert_allclose(glimpse, images[:, :4, 3:7], atol=FLOAT32)
 
 
 def test_the_second_scale_is_the_average_pooling_of_a_patch_twice_as_wide():
     images = normal(1, H, W, C)
-    glimpse = to_numpy(GlimpseSensor(size=3, num_scales=2)(images, location_of(3, 5)))
+    glimpse = to_numpy(sensor_of(size=3, num_scales=2)(images, location_of(3, 5)))
     pooled = images[:, :6, 2:8].reshape(1, 3, 2, 3, 2, C).mean(axis=(2, 4))
     np.testing.assert_allclose(glimpse[..., C:], pooled, atol=FLOAT32)
 
@@ -48,24 +57,24 @@ def test_the_second_scale_is_the_average_pooling_of_a_patch_twice_as_wide():
 def test_the_edges_of_the_image_are_at_minus_one_and_one():
     images = np.ones((1, H, W, 1), "float32")
     corners = [[-1, -1], [1, 1], [-1, 0], [0, 1]]
-    glimpse = GlimpseSensor(size=1, num_scales=1)(np.repeat(images, 4, axis=0), np.array(corners, "float32"))
+    glimpse = sensor_of(size=1, num_scales=1)(np.repeat(images, 4, axis=0), np.array(corners, "float32"))
     np.testing.assert_allclose(glimpse[:, 0, 0, 0], [0.25, 0.25, 0.5, 0.5], atol=FLOAT32)
 
 
 @pytest.mark.parametrize("location", [[-100.0, 0.0], [0.0, 7.0], [np.inf, 0.0], [0.0, -np.inf], [1e38, -1e38]])
 def test_outside_of_the_image_all_is_zero(location):
-    glimpse = GlimpseSensor(size=2, num_scales=2)(normal(1, H, W, C), np.array([location], "float32"))
+    glimpse = sensor_of(size=2, num_scales=2)(normal(1, H, W, C), np.array([location], "float32"))
     np.testing.assert_allclose(glimpse, 0.0, atol=EXACT)
 
 
 def test_an_image_of_one_pixel_is_seen_at_every_scale():
-    glimpse = to_numpy(GlimpseSensor(size=1, num_scales=3)(np.full((1, 1, 1, 1), 16.0, "float32"), np.zeros((1, 2))))
+    glimpse = to_numpy(sensor_of(size=1, num_scales=3)(np.full((1, 1, 1, 1), 16.0, "float32"), np.zeros((1, 2))))
     assert glimpse.ravel().tolist() == [16.0, 4.0, 1.0]
 
 
 def test_the_gradient_of_the_images_is_exact(rng):
     images, locations = normal(B, H, W, C), rng.uniform(-1.2, 1.2, (B, 2)).astype("float32")
-    sensor, factors = GlimpseSensor(size=2, num_scales=2), normal(B, 2, 2, 2 * C, seed=1)
+    sensor, factors = sensor_of(size=2, num_scales=2), normal(B, 2, 2, 2 * C, seed=1)
     found = gradient(lambda images: ops.sum(sensor(images, locations) * factors), images)
     # A glimpse is linear in the image: its value at one pixel of size one is the gradient of that pixel.
     for b, row, column, c in [(0, 3, 5, 1), (1, 4, 4, 0), (1, 0, 10, 2)]:
@@ -77,7 +86,7 @@ def test_the_gradient_of_the_images_is_exact(rng):
 
 
 def test_locations_get_no_gradient():
-    sensor = GlimpseSensor(size=2)
+    sensor = sensor_of(size=2)
     assert not gradient(lambda locations: ops.sum(sensor(normal(B, H, W, C), locations)), normal(B, 2)).any()
 
 
@@ -85,14 +94,14 @@ def test_locations_get_no_gradient():
 def test_the_place_of_a_glimpse_is_exact_in_half_precision(policy):
     images = np.arange(257.0, dtype="float32").reshape(1, 1, 257, 1)
     locations = np.array([[0.0, (2 * 251 + 1) / 257 - 1]], "float32")
-    glimpse = GlimpseSensor(size=1, dtype=policy)(images, locations)
+    glimpse = sensor_of(size=1, dtype=policy)(images, locations)
     assert keras.backend.standardize_dtype(glimpse.dtype) == policy.removeprefix("mixed_")
     np.testing.assert_allclose(ops.cast(glimpse, "float32"), [[[[251.0]]]], rtol=1e-3)
 
 
 def test_integer_images_are_read_as_numbers():
     image = np.arange(H * W, dtype="uint8").reshape(1, H, W, 1)
-    assert to_numpy(GlimpseSensor(size=1)(image, location_of(3.5, 5.5))).ravel().tolist() == [3 * W + 5]
+    assert to_numpy(sensor_of(size=1)(image, location_of(3.5, 5.5))).ravel().tolist() == [3 * W + 5]
 
 
 def test_one_model_sees_images_of_every_size():
@@ -107,7 +116,7 @@ def test_one_model_sees_images_of_every_size():
 
 @pytest.mark.parametrize("shape", [(0, H, W, C), (B, 0, W, C), (B, H, 0, C)])
 def test_empty_images_give_empty_or_zero_glimpses(shape):
-    glimpse = GlimpseSensor(size=2)(np.ones(shape, "float32"), np.zeros((shape[0], 2), "float32"))
+    glimpse = sensor_of(size=2)(np.ones(shape, "float32"), np.zeros((shape[0], 2), "float32"))
     assert glimpse.shape == (shape[0], 2, 2, C)
     assert not to_numpy(glimpse).any()
 

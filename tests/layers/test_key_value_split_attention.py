@@ -1,6 +1,9 @@
+import functools
+
 import keras
 import numpy as np
 import pytest
+from compiled import compiled
 from keras import ops
 from reference import attention, memories
 from reference.arrays import normal, to_numpy
@@ -18,11 +21,24 @@ GAPS = np.array([[False, True, True, False, False, True, True], [True, True, Tru
 EMPTY = np.array([[False] * T, [True] * T])
 
 
+def with_and_without_weights(layer, inputs, mask):
+    return layer(inputs, mask=mask, return_attention_scores=True), layer(inputs, mask=mask)
+
+
 def attend(layer, inputs, mask=None):
     """Output `(B, T, H)` and weights `(B, T, T)`, after checking that the output alone is the same."""
-    output, weights = to_numpy(layer(inputs, mask=mask, return_attention_scores=True))
-    np.testing.assert_allclose(layer(inputs, mask=mask), output, atol=EXACT)
+    if not layer.built:
+        layer.build(inputs.shape)
+    (output, weights), alone = to_numpy(compiled(with_and_without_weights, layer)(inputs, mask))
+    np.testing.assert_allclose(alone, output, atol=EXACT)
     return output, memories.at_positions(weights, FULL if mask is None else mask)
+
+
+@functools.cache
+def additive(window, num_parts):
+    layer = KeyValueSplitAttention(window, num_parts, score=AdditiveScore(U))
+    layer.build((B, T, num_parts * H))
+    return layer
 
 
 def expected(layer, inputs, mask):
@@ -39,7 +55,7 @@ def expected(layer, inputs, mask):
 @pytest.mark.parametrize("window", [1, 3, 11])
 @pytest.mark.parametrize("num_parts", [2, 3])
 def test_it_equals_the_loop(num_parts, window, mask):
-    layer, inputs = KeyValueSplitAttention(window, num_parts, score=AdditiveScore(U)), normal(B, T, num_parts * H)
+    layer, inputs = additive(window, num_parts), normal(B, T, num_parts * H)
     output, weights = attend(layer, inputs, mask)
     assert output.shape == (B, T, H)
     for found, right in zip((output, weights), expected(layer, inputs, mask), strict=True):
@@ -67,7 +83,7 @@ def test_it_equals_key_value_attention_under_the_mask_of_the_window(alignment, s
     plain = KeyValueAttention(score=score, alignment=alignment)
     key, value = inputs[..., :H], inputs[..., H:]
     masks = {"query_mask": GAPS, "key_mask": GAPS, "attention_mask": (distance > 0) & (distance <= window)}
-    plain(key, value, key)
+    plain.build(key.shape, value.shape, key.shape)
     plain.score.set_weights(layer.score.get_weights())
     context, right = to_numpy(plain(key, value, key, **masks, return_attention_scores=True))
     context_kernel, state_kernel = to_numpy((layer.context_kernel.value, layer.state_kernel.value))
@@ -76,17 +92,23 @@ def test_it_equals_key_value_attention_under_the_mask_of_the_window(alignment, s
     np.testing.assert_allclose(output, np.tanh(context @ context_kernel + real @ state_kernel), atol=FLOAT32)
 
 
+def recorded(layer, inputs, mask):
+    with Recorder() as recorder:
+        _, weights = layer(inputs, mask=mask, return_attention_scores=True, training=True)
+    return weights, recorder.log_prob(B)
+
+
 def test_a_hard_alignment_chooses_one_position_of_each_window():
     layer, inputs = KeyValueSplitAttention(3, score="dot", alignment="sampled", seed=3), normal(B, T, 3 * H)
-    with Recorder() as recorder:
-        _, weights = to_numpy(layer(inputs, mask=GAPS, return_attention_scores=True, training=True))
+    layer.build(inputs.shape)
+    weights, recorded_log_prob = to_numpy(compiled(recorded, layer)(inputs, GAPS))
     weights, position = memories.at_positions(weights, GAPS), GAPS.cumsum(axis=1)
     distance = position[:, :, None] - position[:, None]
     allowed = (distance > 0) & (distance <= 3) & GAPS[:, None] & GAPS[..., None]
     np.testing.assert_allclose(weights.sum(axis=-1), allowed.any(axis=-1), atol=EXACT)
     soft = attention.softmax(np.einsum("bth,bsh->bts", inputs[..., :H], inputs[..., :H]), allowed)
     log_prob = (weights * np.log(np.where(weights > 0, soft, 1.0))).sum(axis=(1, 2))
-    np.testing.assert_allclose(recorder.log_prob(B), log_prob, rtol=FLOAT32)
+    np.testing.assert_allclose(recorded_log_prob, log_prob, rtol=FLOAT32)
 
 
 def test_the_window_moves_with_the_sequence():
@@ -109,9 +131,10 @@ def test_what_lies_before_the_window_and_after_the_position_changes_nothing():
 
 def test_every_axis_left_of_the_last_two_is_batch():
     layer, inputs, mask = KeyValueSplitAttention(3), normal(B, 11, T, 3 * H), normal(B, 11, T) > -0.5
-    output = to_numpy(layer(inputs, mask=mask))
+    layer.build(inputs.shape)
+    output = to_numpy(compiled(with_and_without_weights, layer)(inputs, mask)[1])
     for n in range(11):
-        np.testing.assert_allclose(output[:, n], layer(inputs[:, n], mask=mask[:, n]), atol=FLOAT32)
+        np.testing.assert_allclose(output[:, n], attend(layer, inputs[:, n], mask[:, n])[0], atol=FLOAT32)
 
 
 # === Masks ===
@@ -120,9 +143,9 @@ def test_every_axis_left_of_the_last_two_is_batch():
 @pytest.mark.parametrize("garbage", [np.nan, 1e30])
 def test_masked_positions_have_no_influence_whatever_they_hold(garbage):
     layer, inputs, factors = KeyValueSplitAttention(3), normal(B, T, 3 * H), normal(B, T, H)
-    right = to_numpy(layer(inputs, mask=GAPS))
+    right = attend(layer, inputs, GAPS)[0]
     inputs[~GAPS] = garbage
-    np.testing.assert_allclose(layer(inputs, mask=GAPS), right, atol=EXACT)
+    np.testing.assert_allclose(attend(layer, inputs, GAPS)[0], right, atol=EXACT)
     found = gradient(lambda inputs: ops.sum(layer(inputs, mask=GAPS) * factors), inputs)
     assert np.isfinite(found).all()
     assert not found[~GAPS].any()

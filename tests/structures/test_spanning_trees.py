@@ -3,6 +3,7 @@ import math
 import keras
 import numpy as np
 import pytest
+from compiled import jitted
 from keras import ops
 from reference import trees
 from reference.arrays import normal, to_numpy
@@ -13,6 +14,17 @@ from tolerances import EXACT, FLOAT32
 from keras_attention.structures.spanning_trees import log_partition, log_partition_and_marginals, sample_tree
 
 n = 5
+
+
+def values(scores, mask=None, single_root=True):
+    """Log-partition and marginals, compiled on JAX once for each shape."""
+    return to_numpy(jitted(log_partition_and_marginals, single_root=single_root)(scores, mask))
+
+
+def drawn(scores, mask=None, **options):
+    return to_numpy(jitted(sample_tree, **options)(scores, mask))
+
+
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single", "multi"])
 
 
@@ -24,9 +36,7 @@ def scores_of(scale, seed=3):
 @pytest.mark.parametrize("scale", [1, 20, 200])
 def test_log_partition_and_marginals_equal_the_enumeration_of_all_trees(scale, single_root):
     scores = scores_of(scale)
-    total, marginals = (
-        to_numpy(tensor) for tensor in log_partition_and_marginals(ops.array(scores), MASK, single_root=single_root)
-    )
+    total, marginals = values(scores, MASK, single_root)
     tolerance = FLOAT32 * max(1, scale / 20)  # scores of 200 have steps of 1.5e-5 in float32
     np.testing.assert_allclose(marginals, trees.marginals(scores, MASK, single_root), atol=tolerance)
     for row, mask in enumerate(MASK):
@@ -38,14 +48,14 @@ def test_log_partition_and_marginals_equal_the_enumeration_of_all_trees(scale, s
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_sizes_below_agree_too(size, single_root):
     scores = normal(size, size)
-    marginals = to_numpy(log_partition_and_marginals(scores, single_root=single_root)[1])
+    marginals = values(scores, None, single_root)[1]
     expected = trees.marginals(scores, np.ones((size, size), bool), single_root)
     np.testing.assert_allclose(marginals, expected, atol=FLOAT32)
 
 
 @ROOTS
 def test_log_partition_and_marginals_equal_those_of_torch_struct(single_root):
-    total, marginals = log_partition_and_marginals(ops.array(trees.SCORES), single_root=single_root)
+    total, marginals = values(np.array(trees.SCORES, "float32"), None, single_root)
     expected_total, expected = trees.OF_TORCH_STRUCT[single_root]
     np.testing.assert_allclose(total, expected_total, atol=2 * FLOAT32)  # it adds 1e-5 to the weight of every arc
     np.testing.assert_allclose(marginals, expected, atol=FLOAT32)
@@ -53,7 +63,7 @@ def test_log_partition_and_marginals_equal_those_of_torch_struct(single_root):
 
 def test_numbers_of_trees_are_those_of_cayley():
     for single_root, count in ((True, n ** (n - 1)), (False, (n + 1) ** (n - 1))):
-        total = log_partition(ops.zeros((n, n)), single_root=single_root)
+        total = jitted(log_partition, single_root=single_root)(np.zeros((n, n), "float32"))
         np.testing.assert_allclose(float(total), math.log(count), atol=FLOAT32)
 
 
@@ -122,7 +132,7 @@ def test_second_order_gradients_equal_finite_differences_of_the_first():
 def test_long_sentences_keep_their_sums(scale):
     size = 127
     scores = np.random.default_rng(5).uniform(-scale, scale, size=(size, size)).astype("float32")
-    marginals = to_numpy(log_partition_and_marginals(scores)[1])
+    marginals = values(scores)[1]
     np.testing.assert_allclose(marginals.sum(axis=-1), 1.0, atol=FLOAT32)
     np.testing.assert_allclose(np.trace(marginals), 1.0, atol=FLOAT32)
     assert marginals.min() >= -FLOAT32 and marginals.max() <= 1 + FLOAT32
@@ -133,8 +143,7 @@ def test_content_of_masked_arcs_has_no_influence(content):
     scores = scores_of(1)
     filled = np.where(MASK, scores, content).astype("float32")
     for single_root in (True, False):
-        expected = log_partition_and_marginals(ops.array(scores), MASK, single_root=single_root)
-        found = log_partition_and_marginals(ops.array(filled), MASK, single_root=single_root)
+        expected, found = values(scores, MASK, single_root), values(filled, MASK, single_root)
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_allclose(one, other, atol=EXACT)
 
@@ -143,15 +152,13 @@ def test_huge_scores_are_finite():
     scores = (normal(n, n) * 1e30).astype("float32")
     found = gradient(lambda scores: ops.sum(log_partition_and_marginals(scores)[1][0]), scores)
     assert np.isfinite(found).all()
-    np.testing.assert_allclose(to_numpy(log_partition_and_marginals(scores)[1]).sum(axis=-1), 1.0, atol=FLOAT32)
+    np.testing.assert_allclose(values(scores)[1].sum(axis=-1), 1.0, atol=FLOAT32)
 
 
 @ROOTS
 def test_frequencies_of_sampled_trees_approach_their_probabilities(single_root):
     scores, M = scores_of(1), 2003
-    samples = to_numpy(
-        sample_tree(ops.broadcast_to(ops.array(scores), (M, *MASK.shape)), MASK, single_root=single_root, seed=5)
-    )
+    samples = drawn(np.broadcast_to(scores, (M, *MASK.shape)), MASK, single_root=single_root, seed=5)
     for row, mask in enumerate(MASK):
         _, found, probabilities = trees.log_partition_and_probabilities(scores[row], mask, single_root)
         if not len(found):
@@ -165,7 +172,7 @@ def test_frequencies_of_sampled_trees_approach_their_probabilities(single_root):
 
 def test_seeds_repeat_and_differ():
     scores = normal(7, n, n)
-    first, again, other = (to_numpy(sample_tree(scores, seed=seed)) for seed in (3, 3, 4))
+    first, again, other = (drawn(scores, seed=seed) for seed in (3, 3, 4))
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()
 
@@ -173,7 +180,7 @@ def test_seeds_repeat_and_differ():
 def test_sampled_trees_of_extreme_scores_are_the_likely_ones():
     scores = np.array([[-150.0, 200.0, -180.0], [200.0, -200.0, -199.0], [-200.0, 200.0, 0.0]], "float32")
     _, found, probabilities = trees.log_partition_and_probabilities(scores, np.ones((3, 3), bool), False)
-    np.testing.assert_array_equal(sample_tree(scores, single_root=False, seed=1), found[probabilities.argmax()])
+    np.testing.assert_array_equal(drawn(scores, single_root=False, seed=1), found[probabilities.argmax()])
 
 
 def test_without_words_there_is_the_empty_tree():
