@@ -27,7 +27,7 @@ def as_inputs(dtype, **tensors):
 
 
 def as_positions(name, positions, shape):
-    """Positions `(B or 1, ..., T)` of a tensor of `shape (B, ..., T, D)` as int32; `None` stays.
+    """Positions `(B or 1, T)` or `(B, ..., T)` of a tensor of `shape (B, ..., T, D)` as int32; `None` stays.
 
     Raises:
         TypeError: If they are not integers.
@@ -37,11 +37,12 @@ def as_positions(name, positions, shape):
         return None
     positions = as_integers(name, positions)
     received = tuple(positions.shape)
-    wrong_rank = not 2 <= len(received) < len(shape)
+    sizes = zip(received[:-1], shape, strict=False)
+    wrong_rank = len(received) not in (2, len(shape) - 1)
     if (
         wrong_rank
         or sizes_differ(received[-1], shape[-2])
-        or (received[0] != 1 and sizes_differ(received[0], shape[0]))
+        or any(size != 1 and sizes_differ(size, expected) for size, expected in sizes)
     ):
         raise ValueError(
             f"`{name}` must have shape (1, {shape[-2]}), or ({shape[0]}, {shape[-2]}) for each row its own. Received shape "

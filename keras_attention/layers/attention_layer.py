@@ -210,6 +210,9 @@ class AttentionLayer(keras.layers.Layer):
             return query_positions, key_positions
         T, S = ops.shape(query)[-2], ops.shape(value)[-2]
         padding_masks = {name: mask for name, mask in masks.items() if name != "attention_mask"}
+        if None not in (cache_index, key_positions) and query_positions is None:  # a query stands where its slot does
+            slots = ops.arange(T, dtype="int32") + ops.cast(cache_index, "int32")
+            return ops.take(key_positions, slots, axis=-1), key_positions
         counted = query_and_key_positions(T, S, cache_index, **padding_masks)
         given = (query_positions, key_positions)
         return tuple(count if each is None else each for count, each in zip(counted, given, strict=True))

@@ -75,7 +75,8 @@ def write(layer, cache, cache_index, value, key, mask):
     if mask is not None:
         written = ops.slice(mask, (0, cache_index), (ops.shape(mask)[0], ops.shape(value)[1]))
     if layer.schemes:
-        positions, _ = layer.positions_of(value, cache["value"], None, None, {"key_mask": mask}, cache_index)
+        of_slots = cache.get("positions")
+        positions, _ = layer.positions_of(value, cache["value"], of_slots, None, {"key_mask": mask}, cache_index)
     new = layer.prepare(value, key, written, positions)
     slots = {
         name: ops.slice_update(cache[name], (0, 0, cache_index, 0), ops.cast(new[name], cache[name].dtype))

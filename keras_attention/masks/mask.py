@@ -98,6 +98,10 @@ class Mask:
     def __invert__(self):
         return Combination("~", ops.logical_not, self)
 
+    def __bool__(self):
+        # `first and second` would be the second alone.
+        raise TypeError(f"A mask is neither true nor false. Received {self}. Combine masks by `&`, `|` and `~`.")
+
 
 class Combination(Mask):
     """What `&`, `|` and `~` make of masks: `operation(*parts)`, which the repr shows as `symbol`."""
@@ -106,7 +110,9 @@ class Combination(Mask):
         self.symbol, self.operation, self.parts = symbol, operation, parts
 
     def allowed(self, query_slots, key_slots):
-        return self.operation(*(mask.allowed(query_slots, key_slots) for mask in self.parts))
+        tensors = [mask.allowed(query_slots, key_slots) for mask in self.parts]
+        check_same_rows(self, tensors)
+        return self.operation(*tensors)
 
     def check_lengths(self, query_length, key_length):
         for mask in self.parts:
@@ -115,6 +121,17 @@ class Combination(Mask):
     def __repr__(self):
         words = [f"({mask})" if len(mask.parts) > 1 else f"{mask}" for mask in self.parts]
         return f" {self.symbol} ".join(words) if len(words) > 1 else f"{self.symbol}{words[0]}"
+
+
+def check_same_rows(mask, tensors):
+    """Raises unless the tensors `(B or 1, T, S)` of the parts of a mask, of two or three axes, are of one batch."""
+    first, *others = [tensor.shape[0] for tensor in tensors if len(tensor.shape) == 3 and tensor.shape[0] != 1] or [1]
+    for size in others:
+        if sizes_differ(first, size):
+            raise ValueError(
+                f"Combined masks must be of one batch. Received {mask}, of {first} and of {size} rows. Make all of the "
+                "same batch."
+            )
 
 
 def as_length(name, length):

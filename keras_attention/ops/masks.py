@@ -11,11 +11,17 @@ def as_mask(mask, name="mask"):
     """A mask as a boolean tensor, lists included; `None` stays. All masks of a caller go through it.
 
     Raises:
-        TypeError: If it holds floats: an additive mask, 0 for "attend" and -inf for "masked", would be inverted.
+        TypeError: If it holds floats: an additive mask, 0 for "attend" and -inf for "masked", would be inverted. If it is an
+            object of `keras_attention.masks`.
         ValueError: If it holds integers of known values other than 0 and 1.
     """
     if mask is None:
         return None
+    if hasattr(mask, "empty_blocks"):
+        raise TypeError(
+            f"`{name}` must be a boolean tensor, True = attend. Received the mask {mask}. Pass the tensor that it makes, "
+            "`mask.mask(query_length, key_length)`."
+        )
     if not isinstance(mask, keras.KerasTensor):
         mask = ops.convert_to_tensor(mask)
     if keras.backend.standardize_dtype(mask.dtype) == "bool":

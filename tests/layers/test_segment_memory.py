@@ -155,6 +155,12 @@ def test_a_mask_that_does_not_fit_the_memory_is_an_error():
 # === What is kept ===
 
 
+def test_a_memory_of_other_inputs_is_an_error():
+    message = r"one batch and one width.*Received shapes \(2, 5, 6\) and \(2, 3, 7\)"
+    with pytest.raises(ValueError, match=message):
+        next_memory(normal(B, M, D), normal(B, T, D + 1), M)
+
+
 def test_the_last_positions_of_memory_and_inputs_are_kept():
     memory, inputs = normal(B, M, D), normal(B, T, D, seed=1)
     joined = np.concatenate([memory, inputs], axis=1)

@@ -192,6 +192,22 @@ def test_attention_reads_a_mask_as_the_tensor_by_hand():
 # === Words ===
 
 
+def test_a_mask_is_neither_true_nor_false_and_no_tensor():
+    with pytest.raises(TypeError, match=r"neither true nor false. Received Causal\(\)\. Combine masks by `&`"):
+        Causal() and Window(2)
+    inputs = normal(2, S, 3)
+    with pytest.raises(
+        TypeError, match=r"`attention_mask` must be a boolean tensor.*the mask Causal\(\)\. Pass .* `mask\.mask"
+    ):
+        SoftAttention()(inputs, inputs, attention_mask=Causal())
+
+
+def test_masks_of_different_batches_do_not_combine():
+    mask = Padding(np.ones((3, S), bool)) & Causal() & Segments(np.ones((5, S), int))
+    with pytest.raises(ValueError, match=r"of one batch\. Received .*Padding\(shape=\(3, 7\)\).*, of 3 and of 5 rows"):
+        mask.mask(S)
+
+
 def test_a_mask_says_what_it_is_made_of():
     mask = ~(Causal() & Window(3)) | ~Prefix(2) & Segments([[1, 2]])
     assert repr(mask) == "~(Causal() & Window(3)) | (~Prefix(2) & Segments(shape=(1, 2)))"

@@ -120,6 +120,17 @@ def make_rows():
     return MultiHeadAttention(N, D, position=Everything())
 
 
+def test_what_is_written_into_a_memory_stands_where_its_slot_does():
+    layer = built(make_rows(), (B, T, D), (B, S, D))
+    value, new = normal(B, S, D), normal(B, 2, D, seed=1)
+    joined = np.concatenate([value[:, :3], new, value[:, 5:]], axis=1)
+    expected = layer(
+        new, joined[:, :5], query_positions=KEY_POSITIONS[:, 3:5], key_positions=KEY_POSITIONS[:, :5]
+    )  # slots behind the last query stay out of sight
+    output, _ = layer(new, new, cache=layer.prepare(value, positions=KEY_POSITIONS), cache_index=3)
+    np.testing.assert_allclose(to_numpy(output), to_numpy(expected), rtol=1e-4, atol=1e-4)
+
+
 def test_a_bias_of_the_caller_needs_no_scheme_and_may_forbid():
     layer, inputs = built(SoftAttention(), (B, T, D), (B, T, D)), normal(B, T, D)
     forbidden = np.where(np.tril(np.ones((T, T), bool)), 0.0, -np.inf).astype("float32")
@@ -153,6 +164,9 @@ def test_bad_biases_and_positions_are_errors():
         layer(inputs, inputs, attention_bias=normal(S, T))
     with pytest.raises(ValueError, match=r"`key_positions` must have shape \(1, 5\).* Received shape \(2, 7\)"):
         layer(inputs, inputs, key_positions=KEY_POSITIONS)
+    with pytest.raises(ValueError, match=r"`key_positions` must have .* Received shape \(2, 7, 5\)"):
+        layer_of_axes = MultiHeadAttention(N, D, attention_axes=2, position=Everything())
+        layer_of_axes(normal(B, X, T, D), normal(B, X, T, D), key_positions=np.zeros((B, 7, T), int))
     with pytest.raises(TypeError, match=r"`query_positions` must be integers\. Received dtype float32"):
         layer(inputs, inputs, query_positions=normal(B, T))
     with pytest.raises(ValueError, match=r"With a cache positions are counted\. Received `query_positions` of shape"):
