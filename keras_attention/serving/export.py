@@ -148,18 +148,27 @@ def write_version(model, path, signatures, limits, version, warm_up_requests, on
         archive = keras.export.ExportArchive()
         archive.track(model)
         endpoints = {
-            name: archive.add_endpoint(name, served(limits, *signature), [tensor_specs(signature[1])])
+            name: add_endpoint(archive, name, served(limits, *signature), tensor_specs(signature[1]))
             for name, signature in signatures.items()
         }
         for tokenizer in tokenizers:
             archive.track(tokenizer)
         for name, (function, arguments) in (on_text(endpoints) if on_text else {}).items():
             specs = {argument: tf.TensorSpec((None,), "string", name=argument) for argument in arguments}
-            archive.add_endpoint(name, function, [specs])
+            add_endpoint(archive, name, function, specs)
         archive.write_out(folder, verbose=False)
         if warm_up_requests is not None:
             write_warm_up_requests(folder, warm_up_requests)
         return move()
+
+
+def add_endpoint(archive, name, function, specs):
+    """Adds `function` of the dict `{argument: tensor}` to the archive, which calls what is traced here, once.
+
+    Keras traces an endpoint to find its variables, and TensorFlow does so again to save it.
+    """
+    traced = tf.function(function, autograph=False).get_concrete_function(specs)
+    return archive.add_endpoint(name, lambda inputs: traced(inputs), [specs])
 
 
 def served(limits, function, inputs, checks=()):
