@@ -73,7 +73,7 @@ def main(argv=None):
         model = Transformer(
             source_tokenizer.vocabulary_size,
             target_tokenizer.vocabulary_size,
-            num_layers=2,
+            num_layers=1 if arguments.smoke else 2,
             num_heads=4,
             hidden_dim=64,
             intermediate_dim=256,

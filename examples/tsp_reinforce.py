@@ -95,8 +95,8 @@ def main(argv=None):
 
     # === Model ===
     with strategy_scope(arguments):
-        options = {"encoder": "transformer", "num_layers": 3, "score": "scaled_dot", "tanh_clipping": 10.0}
-        network = PointerNetwork(**options, constraint="permutation", seed=1)
+        options = {"encoder": "transformer", "num_layers": 1 if arguments.smoke else 3, "score": "scaled_dot"}
+        network = PointerNetwork(**options, tanh_clipping=10.0, constraint="permutation", seed=1)
         points = keras.Input((n, 2))
         lengths, log_probs = Tours(network, arguments.samples)(points)
         model = training.ReinforceModel(

@@ -4,6 +4,10 @@ import functools
 
 import keras
 import numpy as np
+import pytest
+from compiled import compiled
+from keras import ops
+from models.conftest import not_on_jax
 
 from keras_attention.layers import SoftAttention
 from keras_attention.models import PointerNetwork
@@ -32,6 +36,8 @@ VARIANTS = {
     "gru": {"decoder": "gru", "hidden_dim": 11, "constraint": "polygon", "glimpse": "additive"},
 }
 
+EACH_VARIANT = [pytest.param(name, marks=[not_on_jax] * (name != "permutation")) for name in VARIANTS]
+
 
 def make_pointer_network(**arguments):
     """A network whose weights are far from their initial values, so that its answers are not all alike."""
@@ -48,3 +54,21 @@ def make_pointer_network(**arguments):
 def shared(variant):
     """The network of a variant, made once for all tests, which must not change its weights."""
     return make_pointer_network(**VARIANTS[variant])
+
+
+def tensors(nest):
+    return keras.tree.map_structure(ops.convert_to_tensor, nest)
+
+
+def logits_of(model, inputs=INPUTS):
+    return ops.convert_to_numpy(compiled(PointerNetwork.__call__, model)(tensors(inputs)))
+
+
+def log_probability(model, inputs):
+    """`model.log_probability(inputs)`, on JAX by one compiled call."""
+    return ops.convert_to_numpy(compiled(PointerNetwork.score, model)(*model.check_pairs(inputs)))
+
+
+def alignment(model, inputs):
+    """`model.alignment(inputs)`, on JAX by one compiled call."""
+    return ops.convert_to_numpy(compiled(PointerNetwork.align, model)(*model.check_pairs(inputs)))

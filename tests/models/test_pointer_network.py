@@ -3,8 +3,11 @@
 import keras
 import numpy as np
 import pytest
+from compiled import compiled
 from keras import ops
+from models.conftest import not_on_jax
 from models.pointer_networks import (
+    EACH_VARIANT,
     INPUTS,
     LABELS,
     LENGTHS,
@@ -18,8 +21,12 @@ from models.pointer_networks import (
     F,
     S,
     T,
+    alignment,
+    log_probability,
+    logits_of,
     make_pointer_network,
     shared,
+    tensors,
 )
 from reference import pointer_network
 from reference.arrays import normal, to_numpy
@@ -36,13 +43,16 @@ BACKEND = keras.backend.backend()
 RECURRENT = {"return_sequences": True, "return_state": True}
 
 
-@pytest.fixture(params=VARIANTS)
+@pytest.fixture(params=EACH_VARIANT)
 def model(request):
     return shared(request.param)
 
 
-def logits_of(model, inputs=INPUTS):
-    return to_numpy(model(keras.tree.map_structure(ops.convert_to_tensor, inputs)))
+def steps_of(model, steps, state):
+    """The logits after each of the first `steps` indices of TARGET."""
+    for step in range(steps):
+        received, state = compiled(PointerNetwork.decode_step, model)(ops.convert_to_tensor(TARGET[:, step]), state)
+        yield to_numpy(received)
 
 
 def close(received, expected, atol=FLOAT32):
@@ -74,29 +84,27 @@ def test_logits_equal_a_loop_over_sources_and_steps(variant, allowed):
 def test_step_by_step_equals_all_at_once(model):
     logits = logits_of(model)
     assert logits.dtype == "float32" and logits.shape == (B, T, S + 1)
-    state = model.initial_state(keras.tree.map_structure(ops.convert_to_tensor, SOURCE))
-    for step in range(5):
-        received, state = model.decode_step(ops.convert_to_tensor(TARGET[:, step]), state)
-        close(to_numpy(received), logits[:, step])
+    state = compiled(PointerNetwork.initial_state, model)(tensors(SOURCE))
+    for step, received in enumerate(steps_of(model, 5, state)):
+        close(received, logits[:, step])
 
 
 def test_a_memory_prepared_once_gives_the_same_steps(model):
     logits = logits_of(model)
-    state = model.initial_state(keras.tree.map_structure(ops.convert_to_tensor, SOURCE), max_length=S + 1)
+    state = compiled(PointerNetwork.initial_state, model, max_length=S + 1)(tensors(SOURCE))
     assert "prepared" in state and "memory" not in state
-    for step in range(5):
-        received, state = model.decode_step(ops.convert_to_tensor(TARGET[:, step]), state)
-        close(to_numpy(received), logits[:, step])
+    for step, received in enumerate(steps_of(model, 5, state)):
+        close(received, logits[:, step])
 
 
 def test_the_memory_starts_with_the_end(model):
-    assert tuple(model.encode(SOURCE).shape) == (B, S + 1, model.config["hidden_dim"])
+    assert tuple(compiled(PointerNetwork.encode, model)(SOURCE).shape) == (B, S + 1, model.config["hidden_dim"])
 
 
 def test_the_pointer_reads_the_memory_under_the_constraint():
     model = shared("permutation")
-    state = model.initial_state(SOURCE)
-    logits, _, after = model.decode(ops.convert_to_tensor(TARGET), state)
+    state = compiled(PointerNetwork.initial_state, model)(tensors(SOURCE))
+    logits, _, after = compiled(PointerNetwork.decode, model)(ops.convert_to_tensor(TARGET), state)
     counts = to_numpy(after["counts"])
     np.testing.assert_array_equal(counts, [np.bincount(row, minlength=S + 1)[1:] for row in TARGET])
     inputs = np.stack([to_numpy(state["elements"])[row, TARGET[row]] for row in range(B)])
@@ -162,7 +170,10 @@ def test_without_positions_the_order_of_the_source_is_no_information():
     close(logits_of(model, permuted)[..., place], logits_of(model))
 
 
-@pytest.mark.parametrize("sizes", [(B, 0, T), (B, S, 0), (1, S, 0), (1, 0, T), (0, 0, T)])
+@pytest.mark.parametrize(
+    "sizes",
+    [(B, 0, T), (B, S, 0), *(pytest.param(sizes, marks=not_on_jax) for sizes in ((1, S, 0), (1, 0, T), (0, 0, T)))],
+)
 def test_sources_and_targets_may_be_empty(sizes, model):
     B, S, T = sizes
     inputs = {"source": POINTS[:B, :S], "source_mask": MASK[:B, :S], "target": TARGET[:B, :T] * (S > 0)}
@@ -186,7 +197,7 @@ def loss_of(logits, labels):
 def test_loss_and_accuracies_count_the_end_and_leave_out_the_padding():
     model = make_pointer_network(**VARIANTS["permutation"])
     labels = LABELS.copy()
-    labels[1] = to_numpy(model.search(SOURCE, T)[0])[1]  # its own answer is right
+    labels[1] = model.generate(SOURCE, T)[1]  # its own answer is right
     inputs = {**SOURCE, "target": np.pad(labels[:, :-1], ((0, 0), (1, 0)))}
     logits = logits_of(model, inputs).astype("float64")
     right = logits.argmax(-1) == labels
@@ -228,7 +239,9 @@ def fitted_losses(**options):
     ]
 
 
-@pytest.mark.skipif(BACKEND == "torch", reason="torch.compile needs a C++ compiler")
+@pytest.mark.skipif(
+    BACKEND != "tensorflow", reason="JAX compiles each operation of eager steps, torch.compile needs a C++ compiler"
+)
 def test_compiled_training_on_changing_lengths_has_the_losses_of_plain_training():  # D14
     compiled, plain = fitted_losses(jit_compile=True), fitted_losses(jit_compile=False, run_eagerly=True)
     np.testing.assert_allclose(compiled, plain, rtol=1e-4)
@@ -237,7 +250,8 @@ def test_compiled_training_on_changing_lengths_has_the_losses_of_plain_training(
 
 def test_dropout_is_for_training_alone():
     model = make_pointer_network(dropout=0.5)
-    first, second = (to_numpy(model(INPUTS, training=True)) for _ in range(2))
+    call = compiled(PointerNetwork.__call__, model, training=True)
+    first, second = (to_numpy(call(tensors(INPUTS))) for _ in range(2))
     assert (first != second).any()
     np.testing.assert_array_equal(logits_of(model), logits_of(model))
 
@@ -272,7 +286,7 @@ PARTS = {
 }
 
 
-@pytest.fixture(params=PARTS)
+@pytest.fixture(params=[pytest.param(name, marks=[not_on_jax] * (name != "block")) for name in PARTS])
 def assembled(request):
     return make_pointer_network(hidden_dim=8, **{name: make() for name, make in PARTS[request.param].items()})
 
@@ -290,10 +304,9 @@ def test_encoders_and_decoders_may_be_any_layers(assembled, tmp_path):
     source, moved = padded()
     close(logits_of(loaded, {**source, "target": moved[TARGET].astype("int32")})[..., moved], logits)
     # Step by step equals all at once.
-    state = loaded.initial_state(keras.tree.map_structure(ops.convert_to_tensor, SOURCE))
-    for step in range(2):
-        received, state = loaded.decode_step(ops.convert_to_tensor(TARGET[:, step]), state)
-        close(to_numpy(received), logits[:, step])
+    state = compiled(PointerNetwork.initial_state, loaded)(tensors(SOURCE))
+    for step, received in enumerate(steps_of(loaded, 2, state)):
+        close(received, logits[:, step])
 
 
 def test_half_precision_gives_float32_logits_near_the_full_ones():
@@ -307,8 +320,8 @@ def test_half_precision_gives_float32_logits_near_the_full_ones():
 def test_parts_keep_the_precision_that_they_were_made_with():
     parts = {"encoder": keras.layers.Dense(5), "decoder": keras.layers.GRU(7, **RECURRENT)}
     model = make_pointer_network(**parts, dtype="mixed_bfloat16")
-    state = model.initial_state(SOURCE)
-    _, after = model.decode_step(ops.zeros(B, "int32"), state)
+    state = compiled(PointerNetwork.initial_state, model)(tensors(SOURCE))
+    _, after = compiled(PointerNetwork.decode_step, model)(ops.zeros(B, "int32"), state)
     assert keras.backend.standardize_dtype(state["recurrent"][0].dtype) == "float32"
     assert keras.backend.standardize_dtype(after["recurrent"][0].dtype) == "float32"
 
@@ -317,7 +330,8 @@ def test_the_mean_of_a_memory_does_not_overflow_in_float16():
     encoder = keras.layers.Dense(5, kernel_initializer="ones", dtype="mixed_float16")
     model = PointerNetwork(feature_dim=F, hidden_dim=8, encoder=encoder, dtype="mixed_float16")
     points = np.full((1, 211, F), 500.0, "float32")
-    state = model.initial_state({"source": points, "source_mask": np.ones((1, 211), bool)})
+    source = tensors({"source": points, "source_mask": np.ones((1, 211), bool)})
+    state = compiled(PointerNetwork.initial_state, model)(source)
     assert all(np.isfinite(to_numpy(tensor)).all() for tensor in state["recurrent"])
 
 
@@ -387,7 +401,7 @@ def test_what_may_not_come_next_has_the_lowest_logit_in_half_precision_too():
     model = PointerNetwork(hidden_dim=4, dtype="mixed_float16")
     mask = np.array([[True, True, False]])
     inputs = {"source": np.zeros((1, 3, 2), "float32"), "source_mask": mask, "target": np.zeros((1, 1), "int32")}
-    np.testing.assert_array_equal(to_numpy(model(inputs))[0, 0] == np.float32(LOWEST), [False, False, False, True])
+    np.testing.assert_array_equal(logits_of(model, inputs)[0, 0] == np.float32(LOWEST), [False, False, False, True])
 
 
 @pytest.mark.parametrize(("S", "T"), [(7, 3), (7, 0)])
@@ -395,6 +409,6 @@ def test_no_source_has_no_answers(S, T):
     source = {"source": np.zeros((0, S, F), "float32"), "source_mask": np.zeros((0, S), "bool")}
     inputs = {**source, "target": np.zeros((0, T), "int32")}
     model = shared("lstm")
-    assert model(keras.tree.map_structure(ops.convert_to_tensor, inputs)).shape == (0, T, S + 1)
-    assert model.log_probability(inputs).shape == (0,)
-    assert model.alignment(inputs).shape == (0, T, S + 1)
+    assert logits_of(model, inputs).shape == (0, T, S + 1)
+    assert log_probability(model, inputs).shape == (0,)
+    assert alignment(model, inputs).shape == (0, T, S + 1)

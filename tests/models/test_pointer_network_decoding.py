@@ -6,8 +6,10 @@ import itertools
 import keras
 import numpy as np
 import pytest
+from compiled import compiled
 from keras import ops
 from models.pointer_networks import (
+    EACH_VARIANT,
     LABELS,
     LENGTHS,
     MASK,
@@ -19,8 +21,12 @@ from models.pointer_networks import (
     F,
     S,
     T,
+    alignment,
+    log_probability,
+    logits_of,
     make_pointer_network,
     shared,
+    tensors,
 )
 from models.test_pointer_network import padded
 from reference.arrays import to_numpy
@@ -33,7 +39,7 @@ from keras_attention.ops.softmax import LOWEST
 PAIRS = {**SOURCE, "target": LABELS}
 
 
-@pytest.fixture(params=VARIANTS)
+@pytest.fixture(params=EACH_VARIANT)
 def variant(request):
     return request.param
 
@@ -46,15 +52,11 @@ def model(variant):
 @functools.cache
 def greedy(variant):
     """Answers and scores of greedy search for SOURCE."""
-    return to_numpy(shared(variant).search(tensors(SOURCE), T))
+    return shared(variant).generate(SOURCE, T, return_scores=True)
 
 
 def close(received, expected, atol=FLOAT32):
     np.testing.assert_allclose(to_numpy(received), expected, rtol=1e-5, atol=atol)
-
-
-def tensors(nest):
-    return keras.tree.map_structure(ops.convert_to_tensor, nest)
 
 
 # === Constraints ===
@@ -96,7 +98,7 @@ class TwoAtMost(Constraint):
 
 def test_a_constraint_of_the_user_needs_no_registration_to_be_used():
     model = make_pointer_network(constraint=TwoAtMost())
-    answers = to_numpy(model.search(tensors(SOURCE), model.constraint.max_length(S))[0])
+    answers = model.generate(SOURCE)
     assert answers.shape == (B, 3) and not answers[:, 2].any()
 
 
@@ -109,8 +111,8 @@ def test_a_list_of_sources_equals_padded_ones_and_each_alone():
     np.testing.assert_array_equal(answers, greedy("permutation")[0])
     np.testing.assert_array_equal(model.generate([POINTS[row, :n] for row, n in enumerate(LENGTHS)]), answers)
     for row, n in list(enumerate(LENGTHS))[1:]:
-        alone, _ = model.search(tensors(model.check_source([POINTS[row, :n]])), n + 1)
-        assert to_numpy(alone)[0].tolist() == answers[row, : n + 1].tolist()
+        alone = model.generate([POINTS[row, :n]], n + 1)
+        assert alone[0].tolist() == answers[row, : n + 1].tolist()
 
 
 def test_padding_and_other_rows_change_no_answer():
@@ -125,7 +127,7 @@ def test_padding_and_other_rows_change_no_answer():
 def test_without_positions_permuted_points_have_the_permuted_answer():
     model, order = shared("transformer"), np.array([3, 0, 6, 4, 2, 1, 5])
     permuted = {"source": POINTS[:, order], "source_mask": MASK[:, order]}
-    answers, _ = to_numpy(model.search(tensors(permuted), T))
+    answers = model.generate(permuted, T)
     np.testing.assert_array_equal(np.array([0, *(order + 1)])[answers], greedy("transformer")[0])
 
 
@@ -145,9 +147,8 @@ def test_a_search_without_a_source_has_no_answer(search):
 
 def test_the_shortest_answers_are_written():
     model = shared("permutation")
-    indices, _ = model.search(tensors(model.check_source([[], POINTS[0, :1]])), 2)
-    assert to_numpy(indices).tolist() == [[0, 0], [1, 0]]
-    np.testing.assert_array_equal(to_numpy(model.search(tensors(SOURCE), 1)[0]), model.generate(SOURCE)[:, :1])
+    assert model.generate([[], POINTS[0, :1]], 2).tolist() == [[0, 0], [1, 0]]
+    np.testing.assert_array_equal(model.generate(SOURCE, 1), model.generate(SOURCE)[:, :1])
 
 
 class Counted(Permutation):
@@ -192,26 +193,27 @@ def test_half_precision_keeps_to_the_rules():
 
 def test_a_greedy_answer_has_the_score_of_greedy_search(variant, model):
     indices, scores = greedy(variant)
-    close(model.log_probability({**SOURCE, "target": indices}), scores)
+    received = model.log_probability({**SOURCE, "target": indices})
+    close(received, scores)
 
 
 def test_log_probability_is_the_sum_over_the_indices_and_the_end(model):
     target = np.pad(LABELS[:, :-1], ((0, 0), (1, 0)))
-    logits = to_numpy(model(tensors({**SOURCE, "target": target}))).astype("float64")
+    logits = logits_of(model, {**SOURCE, "target": target}).astype("float64")
     probabilities = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
     of_labels = np.take_along_axis(probabilities, LABELS[..., None], -1)[..., 0]
-    close(model.log_probability(PAIRS), np.where(REAL, np.log(of_labels), 0.0).sum(-1))
+    close(log_probability(model, PAIRS), np.where(REAL, np.log(of_labels), 0.0).sum(-1))
 
 
 def test_all_answers_together_have_probability_one():
     model, source = shared("gru"), {"source": POINTS[:1, :3], "source_mask": np.ones((1, 3), bool)}
     answers = [[*answer, 0] for answer in itertools.permutations([1, 2, 3])]
     repeated = {name: np.repeat(array, 6, axis=0) for name, array in source.items()}
-    assert np.exp(model.log_probability({**repeated, "target": answers})).sum() == pytest.approx(1.0, abs=1e-5)
+    assert np.exp(log_probability(model, {**repeated, "target": answers})).sum() == pytest.approx(1.0, abs=1e-5)
 
 
 def test_an_answer_that_the_constraint_forbids_has_no_probability():
-    received = shared("permutation").log_probability({**SOURCE, "target": [[1, 1], [2, 1], [1, 0]]})
+    received = log_probability(shared("permutation"), {**SOURCE, "target": [[1, 1], [2, 1], [1, 0]]})
     assert received[0] < LOWEST / 2 and received[1] > LOWEST / 2 and received[2] < LOWEST / 2
 
 
@@ -221,7 +223,7 @@ def test_beam_search_finds_at_least_what_greedy_search_finds():
     _, greedy = model.generate(source, return_scores=True)
     indices, beam = model.generate(source, sampler=BeamSearch(length_penalty=0.0), return_scores=True)
     assert (beam >= greedy - 1e-5).all() and (beam > greedy + 1e-3).any()
-    close(model.log_probability({**source, "target": indices}), beam, atol=1e-4)
+    close(log_probability(model, {**source, "target": indices}), beam, atol=1e-4)
 
 
 def few_points():
@@ -240,7 +242,7 @@ def test_a_beam_that_is_wide_enough_finds_all_answers_in_their_order():  # and D
     indices, scores = model.generate(source, sampler=search, return_scores=True)
     rows = np.repeat(np.arange(5), [len(each) for each in answers])
     repeated = {name: array[rows] for name, array in source.items()}
-    probabilities = model.log_probability({**repeated, "target": np.concatenate(answers)})
+    probabilities = log_probability(model, {**repeated, "target": np.concatenate(answers)})
     for row, every in enumerate(answers):
         expected = probabilities[rows == row]
         order = np.argsort(-expected)
@@ -252,13 +254,13 @@ def test_a_beam_that_is_wide_enough_finds_all_answers_in_their_order():  # and D
 def test_finished_beams_stay_as_they_are_and_are_all_different():  # D18, without a constraint
     model = shared("lstm")
     search = BeamSearch(beam_width=5, length_penalty=0.0, num_results=5)
-    indices, scores = to_numpy(model.search(tensors(SOURCE), T, search))
+    indices, scores = model.generate(SOURCE, T, search, return_scores=True)
     assert (np.diff(scores, axis=1) <= 0).all()
     ended = np.cumsum(indices == 0, axis=-1) > 0
     assert not indices[ended].any() and ended[..., -1].any()
     assert all(len({tuple(beam) for beam in row}) == 5 for row in indices.tolist())
     for beam in range(5):
-        close(model.log_probability({**SOURCE, "target": indices[:, beam]}), scores[:, beam])
+        close(log_probability(model, {**SOURCE, "target": indices[:, beam]}), scores[:, beam])
 
 
 # === Sampling ===
@@ -273,10 +275,10 @@ def test_equal_seeds_draw_equal_answers_and_every_call_draws_anew():
 
 def test_first_indices_are_as_frequent_as_they_are_probable():
     model, draws = shared("permutation"), 2003
-    source = tensors({name: np.repeat(array[:1], draws, axis=0) for name, array in SOURCE.items()})
-    indices, _ = model.search(source, 1, Sample(seed=3))
-    counts = np.bincount(to_numpy(indices)[:, 0], minlength=S + 1)
-    logits = to_numpy(model(tensors({**SOURCE, "target": np.zeros((B, 1), "int32")})))[0, 0]
+    source = {name: np.repeat(array[:1], draws, axis=0) for name, array in SOURCE.items()}
+    indices = model.generate(source, 1, Sample(seed=3))
+    counts = np.bincount(indices[:, 0], minlength=S + 1)
+    logits = logits_of(model, {**SOURCE, "target": np.zeros((B, T), "int32")})[0, 0]
     probabilities = np.exp(logits) / np.exp(logits).sum()
     assert counts[0] == 0 and counts.sum() == draws
     deviations = (counts - draws * probabilities)[1:] / np.sqrt(draws * probabilities * (1 - probabilities))[1:]
@@ -295,11 +297,11 @@ def test_rows_of_an_alignment_are_distributions_over_the_end_and_the_source_and_
 
 def test_the_alignment_of_a_greedy_answer_follows_it(variant, model):
     indices, _ = greedy(variant)
-    weights = model.alignment({**SOURCE, "target": indices})
+    weights = alignment(model, {**SOURCE, "target": indices})
     np.testing.assert_array_equal(weights.argmax(-1), indices)
     chosen = np.take_along_axis(weights, indices[..., None], -1)[..., 0]
     scores = np.log(np.where(chosen > 0, chosen, 1.0)).sum(-1)
-    close(model.log_probability({**SOURCE, "target": indices}), scores)
+    close(log_probability(model, {**SOURCE, "target": indices}), scores)
 
 
 @pytest.mark.parametrize("method", ["log_probability", "alignment"])
@@ -328,14 +330,14 @@ def test_mistakes_are_named(method, inputs, message):
 
 def test_targets_may_be_empty():
     model = shared("permutation")
-    assert model.log_probability({**SOURCE, "target": [[]] * B}).tolist() == [0.0] * B
-    assert model.alignment({**SOURCE, "target": [[]] * B}).shape == (B, 0, S + 1)
+    assert log_probability(model, {**SOURCE, "target": [[]] * B}).tolist() == [0.0] * B
+    assert alignment(model, {**SOURCE, "target": [[]] * B}).shape == (B, 0, S + 1)
 
 
 def test_without_points_the_end_has_the_whole_probability():
     inputs = {"source": POINTS[:1, :0], "target": [[0]]}
-    assert shared("lstm").alignment({**inputs, "target": [[0, 0]]}).tolist() == [[[1.0], [0.0]]]
-    assert shared("lstm").log_probability(inputs).tolist() == [0.0]
+    assert alignment(shared("lstm"), {**inputs, "target": [[0, 0]]}).tolist() == [[[1.0], [0.0]]]
+    assert log_probability(shared("lstm"), inputs).tolist() == [0.0]
 
 
 @pytest.mark.parametrize(
@@ -358,6 +360,10 @@ def junk_in_padding():
     return ops.convert_to_tensor(np.where(MASK[..., None], POINTS, np.float32(np.nan)))
 
 
+def served(model, *tensors, signature):
+    return signature(*tensors)
+
+
 def log_products(probabilities):
     """The logarithm of the product of what is not 0."""
     probabilities = to_numpy(probabilities)
@@ -369,21 +375,23 @@ def test_served_answers_are_those_of_generate():
     (point, inputs, _), (score, *_) = model.serving_signatures().values()
     assert list(inputs) == ["points", "lengths"]
     points, lengths = junk_in_padding(), ops.convert_to_tensor(np.array(LENGTHS, "int32"))
-    outputs = point(points, lengths)
+    outputs = compiled(served, model, signature=point)(points, lengths)
     indices, scores = greedy("gru")
     np.testing.assert_array_equal(to_numpy(outputs["indices"]), indices)
     close(outputs["scores"], scores)
     close(log_products(outputs["probabilities"]), scores)
     has_ended = np.pad(np.cumsum(indices == 0, axis=-1) > 0, ((0, 0), (1, 0)))[:, :-1]
     np.testing.assert_array_equal(to_numpy(outputs["probabilities"]) == 0, has_ended)
-    close(score(points, lengths, ops.convert_to_tensor(LABELS))["scores"], model.log_probability(PAIRS))
+    scores = compiled(served, model, signature=score)(points, lengths, ops.convert_to_tensor(LABELS))["scores"]
+    close(scores, log_probability(model, PAIRS))
 
 
 def test_the_two_best_answers_are_served_with_their_probabilities():
     model, search = shared("permutation"), BeamSearch(beam_width=3, length_penalty=0.0, num_results=2)
     point, *_ = model.serving_signatures(max_length=T, sampler=search)["point"]
-    outputs = point(junk_in_padding(), ops.convert_to_tensor(np.array(LENGTHS, "int32")))
-    expected = to_numpy(model.search(tensors(SOURCE), T, search))
+    lengths = ops.convert_to_tensor(np.array(LENGTHS, "int32"))
+    outputs = compiled(served, model, signature=point)(junk_in_padding(), lengths)
+    expected = model.generate(SOURCE, T, search, return_scores=True)
     np.testing.assert_array_equal(to_numpy(outputs["indices"]), expected[0])
     close(outputs["scores"], expected[1])
     assert tuple(outputs["probabilities"].shape) == (B, 2, T)

@@ -1,6 +1,7 @@
 import keras
 import numpy as np
 import pytest
+from compiled import compiled
 from keras import ops
 from models.conftest import LABELS, SOURCE, TARGET, make_transformer
 from tolerances import FLOAT32
@@ -14,6 +15,10 @@ from keras_attention.tokens import PAD, START
 from keras_attention.training import SmoothedCrossentropy
 
 INPUTS = {"source": SOURCE, "target": TARGET}
+
+
+def logits_of(model, source=SOURCE, target=TARGET):
+    return ops.convert_to_numpy(compiled(type(model).__call__, model)({"source": source, "target": target}))
 
 
 class Unregistered(Score):
@@ -118,7 +123,7 @@ def test_generate_uses_the_low_rank_weights_that_come_later():
 def test_a_score_of_the_user_needs_no_registration_to_be_used():
     model = make_transformer(num_layers=1, score=Unregistered())
     assert type(model.encoder_blocks[0].self_attention.score) is Unregistered
-    assert np.isfinite(ops.convert_to_numpy(model(INPUTS))).all()
+    assert np.isfinite(logits_of(model)).all()
 
 
 def test_a_score_object_is_copied_for_every_attention():
@@ -132,9 +137,9 @@ def test_a_score_object_is_copied_for_every_attention():
 @pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize` method")  # of every layer without weights
 def test_the_whole_model_quantizes_to_int8():
     model = make_transformer(num_layers=1)
-    expected = ops.convert_to_numpy(model(INPUTS))
+    expected = logits_of(model)
     model.quantize("int8")
-    np.testing.assert_allclose(ops.convert_to_numpy(model(INPUTS)), expected, atol=0.1)
+    np.testing.assert_allclose(logits_of(model), expected, atol=0.1)
 
 
 def test_float16_by_argument_scales_the_loss():
@@ -191,14 +196,15 @@ def test_training_moves_every_weight():
 def log_probability(model, source, tokens):
     """Sum of log p over `tokens` up to the end symbol, for each row, by the full forward."""
     target = np.concatenate([np.full((len(tokens), 1), START), tokens[:, :-1]], axis=1)
-    log_probabilities = ops.log_softmax(model({"source": source, "target": target}))
-    of_tokens = np.take_along_axis(ops.convert_to_numpy(log_probabilities), tokens[..., None], axis=-1)[..., 0]
+    logits = logits_of(model, source, target).astype("float64")
+    log_probabilities = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+    of_tokens = np.take_along_axis(log_probabilities, tokens[..., None], axis=-1)[..., 0]
     return np.sum(np.where(tokens != PAD, of_tokens, 0.0), axis=-1)
 
 
 def test_beam_search_gives_the_log_probabilities_of_the_full_forward(transformer):
     search = BeamSearch(beam_width=5, length_penalty=0.0, num_results=5)
-    tokens, scores = (ops.convert_to_numpy(tensor) for tensor in transformer.search(SOURCE, 7, search))
+    tokens, scores = transformer.generate(SOURCE, 7, search, return_scores=True)
     assert tokens.shape == (2, 5, 7)
     assert (np.diff(scores, axis=1) <= 0).all()
     for beam in range(5):
@@ -211,21 +217,21 @@ def test_beam_search_gives_the_log_probabilities_of_the_full_forward(transformer
 
 def test_generate_writes_the_best_or_the_n_best(transformers):
     model = transformers["as_in_the_paper"]
-    expected = ops.convert_to_numpy(model.search(SOURCE, 7, BeamSearch(num_results=4))[0])
+    expected = model.generate(SOURCE, 7, BeamSearch(num_results=4))
     np.testing.assert_array_equal(model.generate(SOURCE, 7, sampler="beam"), expected[:, 0])
     np.testing.assert_array_equal(model.generate(SOURCE, 7, sampler=BeamSearch(num_results=3)), expected[:, :3])
 
 
 def test_an_empty_batch_has_the_shape_of_any_other(transformers):
-    empty = np.zeros((0, 5), "int32")
+    empty = np.zeros((0, 7), "int32")
     assert transformers["as_in_the_paper"].generate(empty, 7, sampler=BeamSearch(num_results=3)).shape == (0, 3, 7)
 
 
 def test_the_coverage_is_the_cross_attention_of_the_last_block(transformers):
     model = transformers["as_in_the_paper"]
-    state = model.initial_state(ops.convert_to_tensor(SOURCE), max_length=3)
+    state = compiled(Transformer.initial_state, model, max_length=3)(ops.convert_to_tensor(SOURCE))
     for position in range(3):
-        _, state = model.decode_step(ops.convert_to_tensor(TARGET[:, position]), state)
+        _, state = compiled(Transformer.decode_step, model)(ops.convert_to_tensor(TARGET[:, position]), state)
     weights = ops.convert_to_numpy(model.attention_weights(INPUTS)["decoder_cross"][-1])  # (B, N, T, S)
     expected = np.where(SOURCE == PAD, 1.0, weights[:, :, :3].mean(axis=1).sum(axis=1))
     np.testing.assert_allclose(ops.convert_to_numpy(state["coverage"]), expected, atol=1e-5)
@@ -234,7 +240,7 @@ def test_the_coverage_is_the_cross_attention_of_the_last_block(transformers):
 def test_the_coverage_penalty_is_paid_by_every_result(transformers):
     model = transformers["as_in_the_paper"]
     search = BeamSearch(beam_width=3, length_penalty=0.0, coverage_penalty=0.5, num_results=3)
-    tokens, scores = (ops.convert_to_numpy(tensor) for tensor in model.search(SOURCE, 5, search))
+    tokens, scores = model.generate(SOURCE, 5, search, return_scores=True)
     for beam in range(3):
         target = np.concatenate([np.full((2, 1), START), tokens[:, beam, :-1]], axis=1)
         cross = ops.convert_to_numpy(model.attention_weights({"source": SOURCE, "target": target})["decoder_cross"][-1])
