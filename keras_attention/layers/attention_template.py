@@ -37,7 +37,8 @@ def get_template(attention, **shorthands):
                 f"attention with {option}={getattr(template, option)!r}. Make the attention with the {option} that it should "
                 "have."
             )
-    return template
+    # A file would hold the weights of a template that is built, for which there is no place when it is read.
+    return copy_of_attention(template, seed=template.seed) if template.built else template
 
 
 def get_position(position, template):

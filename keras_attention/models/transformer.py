@@ -129,6 +129,10 @@ class Transformer(SequenceModel):
         if attention is not None:
             num_heads, score, alignment = self.attention.num_heads, self.attention.score, self.attention.alignment
         self.position = get_position(position, self.attention)
+        if (
+            self.position is not None and self.position.built
+        ):  # the model has copies; a file holds no weights of this one
+            self.position = copy_of(self.position)
         score, alignment = scores.get(score), alignments.get(alignment, seed)
         check_stepwise(alignment)
         encoder_alignment = None if encoder_alignment is None else alignments.get(encoder_alignment, seed)

@@ -74,6 +74,20 @@ def test_the_file_gives_the_same_model_back(model, tmp_path):
     np.testing.assert_array_equal(logits_of(loaded), logits_of(model))
 
 
+@pytest.mark.parametrize("kind", ["position", "attention"])
+def test_what_another_layer_has_built_is_copied_and_the_file_gives_the_model_back(kind, tmp_path):
+    scheme, inputs = T5Bias(), ops.ones((1, 3, 8))
+    attention = MultiHeadAttention(2, 4, position=scheme)
+    attention(inputs, inputs)
+    model = make_transformer(
+        hidden_dim=8, **{"position": {"position": scheme}, "attention": {"attention": attention, "num_heads": 8}}[kind]
+    )
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert len(loaded.weights) == len(model.weights)
+    np.testing.assert_array_equal(logits_of(loaded), logits_of(model))
+
+
 def test_a_compiled_model_with_a_shared_scheme_learns_and_answers():
     model = make_transformer(num_layers=1, dropout=0.0, position="t5")
     jit_compile = keras.backend.backend() != "torch"  # where it takes minutes
