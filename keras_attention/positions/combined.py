@@ -14,20 +14,22 @@ from keras_attention.checks.shapes import sizes_differ
 
 def rotate_query(schemes, query, positions, has_heads):
     """The query as the score reads it; `positions` are its own."""
-    return _rotate([scheme.rotate_query for scheme in schemes], query, positions, has_heads)
+    return _rotate(schemes, "rotate_query", query, positions, has_heads)
 
 
 def rotate_key(schemes, key, positions, has_heads):
     """The key as the score reads it; `positions` are its own."""
-    return _rotate([scheme.rotate for scheme in schemes], key, positions, has_heads)
+    return _rotate(schemes, "rotate", key, positions, has_heads)
 
 
-def _rotate(rotations, tensor, positions, has_heads):
-    if not rotations:
+def _rotate(schemes, hook, tensor, positions, has_heads):
+    if not schemes:
         return tensor
     heads, rows = _as_heads(tensor, has_heads), _as_rows(positions, tensor, has_heads)
-    for rotate in rotations:
-        heads = rotate(heads, rows)
+    for scheme in schemes:
+        rotated = getattr(scheme, hook)(heads, rows)
+        _check_returned(scheme, hook, rotated.shape, heads.shape)
+        heads = rotated
     return ops.reshape(heads, ops.shape(tensor))
 
 
@@ -51,8 +53,10 @@ def bias(schemes, query, positions, factor, has_heads):
     total = None
     for scheme in schemes:
         relative = scheme.relative_scores(heads, *rows)
-        for term in (scheme.bias(*rows), None if relative is None else relative * factor):
+        terms = {"bias": scheme.bias(*rows), "relative_scores": None if relative is None else relative * factor}
+        for hook, term in terms.items():
             if term is not None:
+                _check_returned(scheme, hook, term.shape, (*heads.shape[:3], rows[1].shape[-1]))
                 term = _as_batch(term, query, has_heads)
                 total = term if total is None else total + term
     return total
@@ -67,6 +71,23 @@ def add_context(schemes, positions, has_heads, context, weights):
             _check_width(scheme, read, context)
             context = context + ops.reshape(ops.cast(read, context.dtype), ops.shape(context))
     return context
+
+
+def _check_returned(scheme, hook, received, expected):
+    """Raises unless a hook of a scheme, which may be a user's, returned this shape `(B, N, ...)`, or sizes of 1 in it.
+
+    A bias for all heads has no axis of them.
+    """
+    received, expected = tuple(received), tuple(expected)
+    if hook == "bias" and len(received) == 3:
+        expected = (expected[0], *expected[2:])
+    if len(received) != len(expected) or any(
+        size != 1 and sizes_differ(size, other) for size, other in zip(received, expected, strict=False)
+    ):
+        raise ValueError(
+            f"`{hook}` of {type(scheme).__name__} must return a tensor of shape {expected}. Received shape {received}. "
+            "`PositionScheme` says what each hook is given and returns."
+        )
 
 
 def _check_width(scheme, read, context):

@@ -156,6 +156,21 @@ def test_a_query_that_a_bias_allows_nothing_reads_nothing():
     assert np.isfinite(to_numpy(SoftAttention(dtype="mixed_float16")(inputs, inputs, attention_bias=low))).all()
 
 
+@pytest.mark.parametrize(
+    ("hook", "returned", "message"),
+    [
+        ("bias", lambda *_: ops.ones((T, S)), r"\(2, 1, 5, 7\)\. Received shape \(5, 7\)"),
+        ("bias", lambda *_: ops.ones((1, S, T)), r"\(2, 5, 7\)\. Received shape \(1, 7, 5\)"),
+        ("relative_scores", lambda query, *_: query, r"\(2, 1, 5, 7\)\. Received shape \(2, 1, 5, 11\)"),
+        ("rotate", lambda tensor, _: tensor[..., :3], r"\(2, 1, 7, 11\)\. Received shape \(2, 1, 7, 3\)"),
+    ],
+)
+def test_a_hook_that_returns_another_shape_is_an_error(hook, returned, message):
+    scheme = type("Wrong", (PositionScheme,), {hook: lambda self, *arguments: returned(*arguments)})()
+    with pytest.raises(ValueError, match=rf"`{hook}` of Wrong must return a tensor of shape {message}"):
+        SoftAttention(position=scheme)(normal(B, T, D), normal(B, S, D))
+
+
 def test_bad_biases_and_positions_are_errors():
     layer, inputs = built(make_rows(), (B, T, D), (B, T, D)), normal(B, T, D)
     with pytest.raises(TypeError, match=r"`attention_bias` must hold floats.*Received dtype bool.*`attention_mask`"):
