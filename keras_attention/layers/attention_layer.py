@@ -48,7 +48,8 @@ class AttentionLayer(keras.layers.Layer):
     flash_attention = None
 
     def __init__(self, score="scaled_dot", alignment="softmax", dropout=0.0, seed=None, position=None, **kwargs):
-        super().__init__(**kwargs)
+        # Query, key and value are cast in `as_inputs`; a bias in half precision would lose its digits.
+        super().__init__(**{"autocast": False, **kwargs})
         self.supports_masking = True
         self.score = scores.get(score)
         self.alignment = alignments.get(alignment, seed)

@@ -15,7 +15,7 @@ from keras import ops
 
 from keras_attention.checks.classes import check_unbuilt
 from keras_attention.checks.shapes import check_returned, check_same_length
-from keras_attention.layers.grouped_heads import below_each_other, repeated, side_by_side
+from keras_attention.layers.grouped_heads import in_groups, out_of_groups, repeated
 
 
 def choose_kernel(score, alignment, schemes=(), dropout=0.0, flash_attention=None):
@@ -74,9 +74,9 @@ def four_steps(query, memory, mask, *, score, alignment, dropout, group=1, bias=
         `context (..., T, E)`, the weights `(..., T, S)` before dropout, both in the type of the value, and the memory
         after this query.
     """
-    query = below_each_other(query, group)
+    query = in_groups(query, group)
     scores = check_scores(score, score.compare(query, memory["key"]), query, memory["key"])
-    scores = side_by_side(scores, group)  # (..., T, S)
+    scores = out_of_groups(scores, group)  # (..., T, S)
     if bias is not None:
         scores = scores + ops.cast(bias, scores.dtype)
     if "alignment" in memory:
@@ -86,8 +86,8 @@ def four_steps(query, memory, mask, *, score, alignment, dropout, group=1, bias=
         weights = alignment(scores, mask=mask, training=training)
     weights = ops.cast(check_weights(alignment, weights, scores), memory["value"].dtype)  # (..., T, S)
     dropped = dropout(weights, training=training)
-    context = ops.einsum("...ts,...se->...te", below_each_other(dropped, group), memory["value"])
-    context = side_by_side(context, group)  # (..., T, E)
+    context = ops.einsum("...ts,...se->...te", in_groups(dropped, group), memory["value"])
+    context = out_of_groups(context, group)  # (..., T, E)
     return context if add_context is None else add_context(context, dropped), weights, memory
 
 

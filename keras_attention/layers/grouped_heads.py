@@ -21,7 +21,7 @@ def heads_per_group(num_heads, num_key_value_heads):
     return num_heads // K
 
 
-def below_each_other(tensor, group):
+def in_groups(tensor, group):
     """`(..., N, T, H)` -> `(..., K, N/K · T, H)`: the queries of the heads that read one head, as one longer query."""
     if group == 1:
         return tensor
@@ -29,8 +29,8 @@ def below_each_other(tensor, group):
     return ops.reshape(tensor, (*batch, N // group, group * T, H))
 
 
-def side_by_side(tensor, group):
-    """Undoes `below_each_other`: `(..., K, N/K · T, S)` -> `(..., N, T, S)`."""
+def out_of_groups(tensor, group):
+    """Undoes `in_groups`: `(..., K, N/K · T, S)` -> `(..., N, T, S)`."""
     if group == 1:
         return tensor
     *batch, K, rows, S = ops.shape(tensor)

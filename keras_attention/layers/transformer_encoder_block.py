@@ -90,7 +90,7 @@ class TransformerEncoderBlock(TransformerBlock):
         positions=None,
     ):
         check_sequences(inputs=inputs.shape)
-        check_segment_memory(inputs.shape, memory)
+        check_segment_memory(inputs.shape, memory, memory_mask)
         # Keras fills in `mask` when the inputs are the only tensor, and `inputs_mask` when another is passed beside them.
         mask = as_mask(inputs_mask if mask is None else mask)
         inputs = self.zero_padding("mask", inputs, mask)
@@ -132,7 +132,7 @@ class TransformerEncoderBlock(TransformerBlock):
         positions=None,
     ):
         check_sequences(inputs=inputs.shape)
-        check_segment_memory(inputs.shape, memory)
+        check_segment_memory(inputs.shape, memory, memory_mask)
         mask = inputs_mask if mask is None else mask
         check_mask_types(mask=mask, attention_mask=attention_mask, memory_mask=memory_mask)
         output = keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
@@ -144,8 +144,13 @@ class TransformerEncoderBlock(TransformerBlock):
         return output, keras.KerasTensor((B, self.num_heads, T, S), dtype=self.compute_dtype)
 
 
-def check_segment_memory(inputs_shape, memory):
+def check_segment_memory(inputs_shape, memory, memory_mask):
     """Raises unless a memory is `None` or has the batch and the width of the inputs `(B, T, D)`."""
+    if memory is None and memory_mask is not None:
+        raise ValueError(
+            f"`memory_mask` belongs to a `memory`. Received a mask of shape {tuple(memory_mask.shape)} and no memory. Pass "
+            "both, or neither."
+        )
     if memory is None:
         return
     B, _, D = inputs_shape

@@ -150,6 +150,8 @@ def test_a_mask_that_does_not_fit_the_memory_is_an_error():
         ValueError, match=r"`memory_mask` must have one entry for each position, shape \(2, 5\).* \(2, 3\)"
     ):
         built()(normal(B, T, D), memory=normal(B, M, D), memory_mask=np.ones((B, T), bool))
+    with pytest.raises(ValueError, match=r"`memory_mask` belongs to a `memory`\. Received a mask of shape \(2, 5\)"):
+        built()(normal(B, T, D), memory_mask=np.ones((B, M), bool))
 
 
 # === What is kept ===

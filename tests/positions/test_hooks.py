@@ -156,6 +156,16 @@ def test_a_query_that_a_bias_allows_nothing_reads_nothing():
     assert np.isfinite(to_numpy(SoftAttention(dtype="mixed_float16")(inputs, inputs, attention_bias=low))).all()
 
 
+@pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16"])
+def test_a_bias_keeps_its_digits_in_half_precision(dtype):
+    inputs, bias = normal(B, T, D) / 10, 1000 + np.random.default_rng(3).permutation(T * T).reshape(T, T) / 13
+    _, expected = SoftAttention()(inputs, inputs, attention_bias=bias, return_attention_scores=True)
+    layer = SoftAttention(dtype=dtype)
+    output, weights = layer(inputs, inputs, attention_bias=bias.astype("float32"), return_attention_scores=True)
+    assert keras.backend.standardize_dtype(output.dtype) == layer.compute_dtype
+    np.testing.assert_allclose(to_numpy(ops.cast(weights, "float32")), to_numpy(expected), atol=0.01)
+
+
 @pytest.mark.parametrize(
     ("hook", "returned", "message"),
     [
