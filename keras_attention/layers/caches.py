@@ -106,10 +106,10 @@ def mask_of_slots(name, mask, T, cache, cache_index):
     return ops.take(mask, ops.where(is_given, entries, length), axis=-1)
 
 
-def check_counted(**positions):
-    """Raises where positions are given by hand beside a cache, whose slots are counted."""
-    for name, given in positions.items():
-        if given is not None:
+def check_counted(cache_index, query_positions, key_positions):
+    """Raises where positions are given by hand beside a cache, whose slots are counted while it grows."""
+    for name, given in (("query_positions", query_positions), ("key_positions", key_positions)):
+        if given is not None and (cache_index is not None or name == "key_positions"):
             raise ValueError(
                 f"With a cache positions are counted. Received `{name}` of shape {tuple(given.shape)}. Give positions by hand "
                 "to `prepare(positions=...)` and `read(query_positions=...)`."

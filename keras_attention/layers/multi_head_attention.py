@@ -254,7 +254,8 @@ class MultiHeadAttention(AttentionLayer):
             "training": training,
         }
         if cache is not None:
-            check_counted(query_positions=query_positions, key_positions=key_positions)
+            check_counted(cache_index, query_positions, key_positions)
+            options |= {"query_positions": query_positions}
             return read_cache(self, query, value, key, cache, cache_index, masks, options)
         query, value, key = map(axes.fold, (query, value, key))
         options |= {"query_positions": query_positions, "key_positions": key_positions}

@@ -32,6 +32,9 @@ from keras_attention.saving.lookup import config_of, copy_of
 class TransformerBlock(keras.layers.Layer):
     """Base class of the Transformer blocks; see `TransformerEncoderBlock` and `TransformerDecoderBlock`."""
 
+    # The position scheme of the attention to another sequence.
+    cross_position = None
+
     def __init__(
         self,
         num_heads=None,
@@ -117,7 +120,7 @@ class TransformerBlock(keras.layers.Layer):
         if self.attention is not None:
             own |= {} if seed is None else {"seed": seed}
             if index:
-                own |= dict.fromkeys(WITHIN_A_SEQUENCE)
+                own |= dict.fromkeys(WITHIN_A_SEQUENCE) | {"position": self.cross_position}
             elif self.position is not None:
                 own["position"] = self.position
             return copy_of_attention(self.attention, index, **own)
@@ -133,7 +136,7 @@ class TransformerBlock(keras.layers.Layer):
             dropout=self.dropout if self.attention_dropout is None else self.attention_dropout,
             score=copy_of(self.score) if index else self.score,
             alignment=copy_of(self.alignment) if index else self.alignment,
-            position=None if index else self.position,
+            position=self.cross_position if index else self.position,
             kernel_initializer=fresh(self.kernel_initializer),
             bias_initializer=fresh(self.bias_initializer),
             seed=seed,

@@ -1,9 +1,13 @@
 """Transformer decoder block: causal self-attention, attention to the source, and a feed-forward network."""
 
 import keras
+from keras import ops
 
+from keras_attention import positions
+from keras_attention.layers.caches import mask_of_slots
 from keras_attention.layers.transformer_block import TransformerBlock, call_attention, check_sequences
-from keras_attention.ops.masks import as_mask, check_mask_types
+from keras_attention.ops.masks import as_mask, check_mask_types, query_and_key_positions
+from keras_attention.positions.position_scheme import config_of_scheme
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -34,6 +38,8 @@ class TransformerDecoderBlock(TransformerBlock):
             left out, and has initializers of its own. Its `sliding_window` and `position` are for the self-attention alone.
         position: A name of `positions.get`, or a `PositionScheme`: what acts by the positions of the target in the
             self-attention. Beside `attention` only if that has none.
+        cross_position: Likewise for the attention to the source. Target and source are counted from 0 each, so that their
+            first tokens stand at the same place. `None`: nothing.
 
     Call arguments:
         target: Float tensor of shape `(B, T, D)`.
@@ -62,6 +68,10 @@ class TransformerDecoderBlock(TransformerBlock):
         Vaswani et al., 2017, section 3.1, arXiv:1706.03762.
         Xiong et al., 2020 (pre-LN), arXiv:2002.04745.
     """
+
+    def __init__(self, *arguments, cross_position=None, **options):
+        super().__init__(*arguments, **options)
+        self.cross_position = positions.get(cross_position)
 
     def build(self, target_shape, source_shape=None):
         if source_shape is None:
@@ -105,6 +115,8 @@ class TransformerDecoderBlock(TransformerBlock):
         )
         hidden = self.after("self_attention", target, context, training)
         normalized = self.before("cross_attention", hidden)
+        if self.cross_position is not None:
+            options |= self._positions(target, source, target_mask, source_mask, cache["self"], cache_index)
         context, cross_weights, cross_cache = call_attention(
             self.cross_attention,
             normalized,
@@ -123,6 +135,21 @@ class TransformerDecoderBlock(TransformerBlock):
         return tuple(outputs) if len(outputs) > 1 else output
 
     @staticmethod
+    def _positions(target, source, target_mask, source_mask, cache, cache_index):
+        """Where target and source stand in the attention to the source; a cache knows the positions of the source."""
+        T = ops.shape(target)[1]
+        if cache is not None:
+            slots = mask_of_slots("target_mask", target_mask, target.shape[1], cache, cache_index)
+            query_positions, _ = query_and_key_positions(T, ops.shape(cache["key"])[-2], cache_index, key_mask=slots)
+            return {"query_positions": query_positions}
+        query_positions, _ = query_and_key_positions(T, T, query_mask=target_mask)
+        S = ops.shape(source)[1]
+        return {
+            "query_positions": query_positions,
+            "key_positions": query_and_key_positions(S, S, query_mask=source_mask)[0],
+        }
+
+    @staticmethod
     def _raise_no_source(target_shape):
         raise ValueError(
             "The decoder block needs `source`, the encoded source of shape (B, S, D), or a `cache` that holds it. "
@@ -132,7 +159,7 @@ class TransformerDecoderBlock(TransformerBlock):
     def initial_cache(self, source, length, source_mask=None):
         """Cache for `length` target positions: {"self": free slots, "cross": the projected `source (B, S, D)`}."""
         return {
-            "self": self.self_attention.empty_cache(keras.ops.shape(source)[0], length),
+            "self": self.self_attention.empty_cache(ops.shape(source)[0], length),
             "cross": self.cross_attention.project(source, value_mask=source_mask),
         }
 
@@ -161,3 +188,6 @@ class TransformerDecoderBlock(TransformerBlock):
         if cache is not None:
             outputs.append(keras.tree.map_structure(lambda slots: keras.KerasTensor(slots.shape, slots.dtype), cache))
         return tuple(outputs) if len(outputs) > 1 else outputs[0]
+
+    def get_config(self):
+        return {**super().get_config(), "cross_position": config_of_scheme(self.cross_position)}

@@ -5,7 +5,7 @@ import functools
 import keras
 from keras import ops
 
-from keras_attention import alignments, scores
+from keras_attention import alignments, positions, scores
 from keras_attention.checks.arguments import check_boolean, check_positive_integer, check_rate, check_seed
 from keras_attention.layers import (
     LearnedPositionEmbedding,
@@ -69,6 +69,8 @@ class Transformer(SequenceModel):
         position: What acts by positions inside every self-attention: a name of `positions.get` such as "rotary", or an unbuilt
             `PositionScheme`; `position_encoding=None` then leaves the embeddings alone. Each block has a copy, but a scheme
             that is `shared`, such as "t5", is one object for the encoder and one, its `causal()`, for the decoder.
+        cross_position: Likewise in every attention of the decoder to the source, where both are counted from 0. `None`, as in
+            the papers: nothing.
 
     Call arguments:
         inputs: `{"source": (B, S), "target": (B, T)}`, int32 ids padded with 0 in any place; the target starts with
@@ -115,6 +117,7 @@ class Transformer(SequenceModel):
         attention=None,
         position_encoding="sinusoidal",
         position=None,
+        cross_position=None,
     ):
         dropout = check_rate("dropout", dropout)
         if attention_dropout is not None:
@@ -129,10 +132,12 @@ class Transformer(SequenceModel):
         if attention is not None:
             num_heads, score, alignment = self.attention.num_heads, self.attention.score, self.attention.alignment
         self.position = get_position(position, self.attention)
-        if (
-            self.position is not None and self.position.built
-        ):  # the model has copies; a file holds no weights of this one
-            self.position = copy_of(self.position)
+        self.cross_position = positions.get(cross_position)
+        # The model has copies. A file holds no weights of these two, so they must not be built.
+        self.position, self.cross_position = (
+            copy_of(scheme) if scheme is not None and scheme.built else scheme
+            for scheme in (self.position, self.cross_position)
+        )
         score, alignment = scores.get(score), alignments.get(alignment, seed)
         check_stepwise(alignment)
         encoder_alignment = None if encoder_alignment is None else alignments.get(encoder_alignment, seed)
@@ -172,6 +177,7 @@ class Transformer(SequenceModel):
             "attention": None if attention is None else config_of(self.attention),
             "position_encoding": None if position_encoding is None else config_of(self.position_encoding),
             "position": None if position is None else config_of(self.position),
+            "cross_position": None if cross_position is None else config_of(self.cross_position),
         }
 
         self._make_layers(target_vocabulary_size, score, encoder_alignment or alignment, alignment, dtype)
@@ -182,7 +188,7 @@ class Transformer(SequenceModel):
 
     def _make_layers(self, target_vocabulary_size, score, encoder_alignment, decoder_alignment, dtype):
         config, D = self.config, self.config["hidden_dim"]
-        encoder_position, decoder_position = self._positions_of_stacks()
+        encoder_positions, decoder_positions = self._positions_of_stacks()
         seeds = iter(split_seed(config["seed"], 2 * config["num_layers"] + 2))
         self.target_embedding = TokenEmbedding(target_vocabulary_size, D, dtype=dtype, name="target_embedding")
         self.source_embedding = self.target_embedding
@@ -200,16 +206,16 @@ class Transformer(SequenceModel):
             [
                 kind(
                     **options,
-                    **self._attention_options(score, alignment, position, 2 * index + (side == "decoder")),
+                    **self._attention_options(score, alignment, schemes, 2 * index + (side == "decoder")),
                     seed=next(seeds),
                     dtype=dtype,
                     name=f"{side}_block_{index}",
                 )
                 for index in range(config["num_layers"])
             ]
-            for side, kind, alignment, position in (
-                ("encoder", TransformerEncoderBlock, encoder_alignment, encoder_position),
-                ("decoder", TransformerDecoderBlock, decoder_alignment, decoder_position),
+            for side, kind, alignment, schemes in (
+                ("encoder", TransformerEncoderBlock, encoder_alignment, encoder_positions),
+                ("decoder", TransformerDecoderBlock, decoder_alignment, decoder_positions),
             )
         )
         self.encoder_norm = self.decoder_norm = self.logits_dense = None
@@ -235,20 +241,22 @@ class Transformer(SequenceModel):
         return [copy_of(self.position_encoding, dtype=dtype, name=name) for name in names]
 
     def _positions_of_stacks(self):
-        """What acts by positions in the encoder and in the decoder, `None` for nothing."""
+        """What acts by positions in the encoder and in the decoder, by the argument of a block; without those that do not."""
         position = self.position if self.attention is None else self.position or self.attention.position
-        return (None, None) if position is None else (copy_of(position), copy_of(position).causal())
+        encoder = {} if position is None else {"position": copy_of(position)}
+        decoder = {} if position is None else {"position": copy_of(position).causal()}
+        across = {} if self.cross_position is None else {"cross_position": copy_of(self.cross_position)}
+        return encoder, {**decoder, **across}
 
-    def _attention_options(self, score, alignment, position, index):
+    def _attention_options(self, score, alignment, schemes, index):
         """Which attention a block gets: a copy of the template, or the shorthands."""
         alignment = copy_of(alignment, index)
-        if position is not None and not position.shared:
-            position = copy_of(position, index)
+        schemes = {name: scheme if scheme.shared else copy_of(scheme, index) for name, scheme in schemes.items()}
         if self.attention is not None:
             attention = copy_of_attention(self.attention, index, alignment=alignment, position=None)
-            return {"attention": attention, "position": position}
+            return {"attention": attention, **schemes}
         shorthands = {name: self.config[name] for name in ("num_heads", "attention_dropout")}
-        return {**shorthands, "score": copy_of(score), "alignment": alignment, "position": position}
+        return {**shorthands, "score": copy_of(score), "alignment": alignment, **schemes}
 
     # === Forward ===
 

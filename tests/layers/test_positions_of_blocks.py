@@ -77,12 +77,34 @@ def test_the_position_comes_back_from_the_config(side, template):
     assert copied.get_config() == block.get_config()
 
 
-def test_decoding_step_by_step_equals_decoding_at_once():
-    block, target, source = built("decoder", num_heads=N, position=Slopes()), normal(B, T, D), normal(B, S, D, seed=1)
-    expected, cache = to_numpy(block(target, source)), block.initial_cache(source, SLOTS)
+@pytest.mark.parametrize("where", ["position", "cross_position"])
+def test_decoding_step_by_step_equals_decoding_at_once(where):
+    block, target = built("decoder", num_heads=N, **{where: OwnSlopes()}), normal(B, T, D)
+    source, source_mask = normal(B, S, D, seed=1), np.arange(S) % 3 > 0
+    source_mask = np.stack([source_mask, ~source_mask])
+    expected = to_numpy(block(target, source, source_mask=source_mask))
+    cache = block.initial_cache(source, SLOTS, source_mask=source_mask)
     for t in range(T):
         output, cache = block(target[:, t : t + 1], cache=cache, cache_index=t)
         np.testing.assert_allclose(to_numpy(output)[:, 0], expected[:, t], rtol=FLOAT32, atol=FLOAT32)
+
+
+@pytest.mark.parametrize("target_is_padded", [False, True])
+@pytest.mark.parametrize("source_is_padded", [False, True])
+def test_target_and_source_are_counted_from_0_each(target_is_padded, source_is_padded):
+    seen = []
+
+    class Seeing(PositionScheme):
+        def bias(self, query_positions, key_positions):
+            seen.extend(to_numpy(positions).tolist()[0] for positions in (query_positions, key_positions))
+
+    block, inputs = TransformerDecoderBlock(N, HIDDEN, cross_position=Seeing()), normal(1, T, D)
+    mask, counted = np.array([[False, True, False, True, True]]), [0, 0, 0, 1, 2]
+    masks = {"target_mask": mask if target_is_padded else None, "source_mask": mask if source_is_padded else None}
+    block(inputs, inputs, **masks)  # as many of one as of the other
+    everything = list(range(T))
+    assert seen[-2] == (counted if target_is_padded else everything)
+    assert seen[-1] == (counted if source_is_padded else everything)
 
 
 def test_one_shared_scheme_is_one_table_also_after_loading(tmp_path):

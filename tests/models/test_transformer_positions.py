@@ -8,7 +8,7 @@ from models.conftest import LABELS, SOURCE, TARGET, make_transformer, padded
 
 from keras_attention.decoding import BeamSearch
 from keras_attention.layers import MultiHeadAttention
-from keras_attention.positions import Rotary, SlidingWindow, T5Bias
+from keras_attention.positions import ALiBi, Rotary, SlidingWindow, T5Bias
 from keras_attention.tokens import PAD
 from keras_attention.training import SmoothedCrossentropy
 
@@ -18,6 +18,7 @@ INPUTS = {"source": SOURCE, "target": TARGET}
 MODELS = {
     "rotary": {"position": "rotary", "position_encoding": None},
     "t5": {"position": "t5", "score": "dot", "position_encoding": None},
+    "across": {"position": "rotary", "cross_position": "alibi", "position_encoding": None},
     "t5 in a template": {"attention": MultiHeadAttention(2, 5, position=T5Bias(num_buckets=12)), "num_heads": 8},
 }
 
@@ -31,10 +32,11 @@ def logits_of(model, source=SOURCE, target=TARGET):
     return ops.convert_to_numpy(model({"source": source, "target": target}))
 
 
-def test_each_self_attention_has_the_scheme_and_no_attention_to_the_source(model):
+def test_each_self_attention_has_the_scheme_and_the_attention_to_the_source_what_is_asked_for(model):
     for block in model.encoder_blocks + model.decoder_blocks:
         assert isinstance(block.self_attention.position, Rotary | T5Bias)
-    assert all(block.cross_attention.position is None for block in model.decoder_blocks)
+    asked = ALiBi if model.get_config()["cross_position"] else type(None)
+    assert all(isinstance(block.cross_attention.position, asked) for block in model.decoder_blocks)
 
 
 @pytest.mark.parametrize(("name", "buckets"), [("t5", 32), ("t5 in a template", 12)])
@@ -101,7 +103,7 @@ def test_a_compiled_model_with_a_shared_scheme_learns_and_answers():
 def test_no_position_is_the_default_and_old_configs_load():
     model = make_transformer()
     config = model.get_config()
-    assert config.pop("position") is None
+    assert config.pop("position") is None and config.pop("cross_position") is None
     old = type(model).from_config(config)
     assert [weight.path for weight in old.weights] == [weight.path for weight in model.weights]
 
