@@ -5,7 +5,7 @@ import functools
 import keras
 from keras import ops
 
-from keras_attention import alignments, positions, scores
+from keras_attention import alignments, scores
 from keras_attention.checks.arguments import check_boolean, check_positive_integer, check_rate, check_seed
 from keras_attention.layers import (
     LearnedPositionEmbedding,
@@ -132,7 +132,7 @@ class Transformer(SequenceModel):
         if attention is not None:
             num_heads, score, alignment = self.attention.num_heads, self.attention.score, self.attention.alignment
         self.position = get_position(position, self.attention)
-        self.cross_position = positions.get(cross_position)
+        self.cross_position = get_position(cross_position, None)
         # The model has copies. A file holds no weights of these two, so they must not be built.
         self.position, self.cross_position = (
             copy_of(scheme) if scheme is not None and scheme.built else scheme

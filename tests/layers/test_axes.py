@@ -74,16 +74,16 @@ def test_a_padding_mask_folds_like_its_tensor(axes):
 @pytest.mark.parametrize("leading", [(), (2,), (2, 17), (2, 1)])
 def test_an_attention_mask_folds_queries_and_keys(leading):
     mask = normal(*leading, 3, 5, 7, 11) > 0
-    folded = to_numpy(fold_attention_mask(mask, (3, 5), (7, 11)))
+    folded = to_numpy(fold_attention_mask("attention_mask", mask, (3, 5), (7, 11)))
     np.testing.assert_array_equal(folded, mask.reshape(*leading, 15, 77))
 
 
 def test_an_attention_mask_broadcasts_before_it_folds():
     mask = normal(2, 3, 1, 1, 11) > 0
-    folded = to_numpy(fold_attention_mask(mask, (3, 5), (7, 11)))
+    folded = to_numpy(fold_attention_mask("attention_mask", mask, (3, 5), (7, 11)))
     np.testing.assert_array_equal(folded, np.broadcast_to(mask, (2, 3, 5, 7, 11)).reshape(2, 15, 77))
 
 
 def test_an_attention_mask_of_one_axis_stays_as_it_is():
     mask = normal(2, 3, 5) > 0
-    assert fold_attention_mask(mask, (3,), (5,)) is mask
+    assert fold_attention_mask("attention_mask", mask, (3,), (5,)) is mask
