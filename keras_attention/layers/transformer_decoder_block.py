@@ -69,8 +69,42 @@ class TransformerDecoderBlock(TransformerBlock):
         Xiong et al., 2020 (pre-LN), arXiv:2002.04745.
     """
 
-    def __init__(self, *arguments, cross_position=None, **options):
-        super().__init__(*arguments, **options)
+    def __init__(
+        self,
+        num_heads=None,
+        intermediate_dim=None,
+        dropout=0.0,
+        attention_dropout=None,
+        activation="relu",
+        normalize_first=False,
+        score="scaled_dot",
+        alignment="softmax",
+        seed=None,
+        layer_norm_epsilon=1e-6,
+        kernel_initializer="glorot_uniform",
+        bias_initializer="zeros",
+        attention=None,
+        position=None,
+        cross_position=None,
+        **kwargs,
+    ):
+        super().__init__(
+            num_heads,
+            intermediate_dim,
+            dropout,
+            attention_dropout,
+            activation,
+            normalize_first,
+            score,
+            alignment,
+            seed,
+            layer_norm_epsilon,
+            kernel_initializer,
+            bias_initializer,
+            attention,
+            position,
+            **kwargs,
+        )
         self.cross_position = positions.get(cross_position)
 
     def build(self, target_shape, source_shape=None):
