@@ -170,7 +170,9 @@ def causal(layer, inputs):
 
 
 @each_scheme
-@pytest.mark.parametrize("alignment", ["softmax", "sparsemax", "sigmoid", "linear_chain", "monotonic"])
+@pytest.mark.parametrize(
+    "alignment", ["softmax", "sparsemax", "entmax", "sigmoid", "linear_chain", "monotonic", "sampled"]
+)
 @pytest.mark.parametrize("window", [None, 3])
 def test_decoding_with_a_cache_equals_the_causal_call(scheme, alignment, window):
     layer, inputs = built(scheme, alignment=alignment, sliding_window=window), normal(B, T, D)
