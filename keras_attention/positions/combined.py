@@ -49,7 +49,7 @@ def bias(schemes, query, positions, factor, has_heads):
     if not schemes:
         return None
     factor = 1 / math.sqrt(query.shape[-1]) if factor is None else factor
-    heads, rows = _as_heads(query, has_heads), [_as_rows(each, query, has_heads) for each in positions]
+    heads, rows = _as_schemes_see(query, positions, has_heads)
     total = None
     for scheme in schemes:
         relative = scheme.relative_scores(heads, *rows)
@@ -64,8 +64,8 @@ def bias(schemes, query, positions, factor, has_heads):
 
 def add_context(schemes, positions, has_heads, context, weights):
     """The context, with what the schemes read beside the values."""
+    heads, rows = _as_schemes_see(weights, positions, has_heads)
     for scheme in schemes:
-        heads, rows = _as_heads(weights, has_heads), [_as_rows(each, weights, has_heads) for each in positions]
         read = scheme.relative_context(heads, *rows)
         if read is not None:
             _check_width(scheme, read, context)
@@ -104,6 +104,11 @@ def _batch_sizes(tensor, has_heads):
     return ops.shape(tensor)[: -3 if has_heads else -2]
 
 
+def _as_schemes_see(tensor, positions, has_heads):
+    """A tensor of the queries, and the positions of queries and keys, as the hooks are given them."""
+    return _as_heads(tensor, has_heads), [_as_rows(each, tensor, has_heads) for each in positions]
+
+
 def _as_heads(tensor, has_heads):
     """`(B, ..., N, T, H)`, or `(B, ..., T, H)` without heads, as `(product of batch sizes, N or 1, T, H)`."""
     if not has_heads:
@@ -133,8 +138,7 @@ def _as_batch(term, tensor, has_heads):
     if len(term.shape) == 3:
         term = ops.expand_dims(term, 1)
     batch = _batch_sizes(tensor, has_heads)
-    _, N, T, S = ops.shape(term)
     if len(batch) > 1:
         batch = [1] * len(batch) if term.shape[0] == 1 else batch
-        term = ops.reshape(term, (*batch, N, T, S))
+        term = ops.reshape(term, (*batch, *ops.shape(term)[1:]))
     return term if has_heads else ops.squeeze(term, -3)
